@@ -33,19 +33,18 @@ _IN_ORDER = {
 }
 _CUTS = {"LIMIT_MODIFIER": "LIMIT", "LIMIT_PERCENT_MODIFIER": "LIMIT", "DISTINCT_MODIFIER": "DISTINCT ON"}
 
-Scope = frozenset[str]
 Node = dict[str, Any]
 
 
 def other_read(sql: str, tables: Collection[str]) -> str | None:
     """What one SELECT reads that is neither a table of facts nor a function of what is in them; None: nothing."""
     known = {name.casefold() for name in tables}
-    return _first(sql, lambda node, scope: _other_table(node, known | scope) or _other_function(node))
+    return _first(sql, lambda node: _other_table(node, known) or _other_function(node))
 
 
 def order_read(sql: str) -> tuple[str, str] | None:
     """What makes the answer of one SELECT depend on the order of rows, and what to write instead; None: nothing."""
-    found = _first(sql, lambda node, _: _in_order(node))
+    found = _first(sql, _in_order)
     return found if isinstance(found, tuple) else None
 
 
@@ -67,14 +66,14 @@ def _in_order(node: Node) -> tuple[str, str] | None:
     return None
 
 
-def _first(sql: str, look: Callable[[Node, Scope], Any]) -> Any:
+def _first(sql: str, look: Callable[[Node], Any]) -> Any:
     try:
         tree = json.loads(_parsed(sql))
     except RecursionError:
         return "what is nested too deep to be looked into"
     if tree.get("error"):
         return "what cannot be looked into"
-    return next((found for node, scope in _nodes(tree) if (found := look(node, scope))), None)
+    return next((found for node in _nodes(tree) if (found := look(node))), None)
 
 
 @lru_cache(maxsize=8)
@@ -86,22 +85,14 @@ def _parsed(sql: str) -> str:
     return text
 
 
-def _nodes(tree: Any) -> Iterator[tuple[dict[str, Any], Scope]]:
-    """Every node, with the names that WITH gives to tables where it stands."""
-    waiting: list[tuple[Any, Scope]] = [(tree, frozenset())]
+def _nodes(tree: Any) -> Iterator[Node]:
+    """All objects of a JSON document."""
+    waiting = [tree]
     while waiting:
-        node, scope = waiting.pop()
-        if isinstance(node, list):
-            waiting += [(part, scope) for part in node]
-        elif isinstance(node, dict):
-            if node.get("type") == "RECURSIVE_CTE_NODE":
-                scope |= {node.get("cte_name", "").casefold()}
-            named = node.get("cte_map", {}).get("map", ()) if isinstance(node.get("cte_map"), dict) else ()
-            for part in named:
-                waiting.append((part.get("value"), scope))
-                scope |= {part["key"].casefold()}  # seen by those behind it
-            yield node, scope
-            waiting += [(part, scope) for key, part in node.items() if key != "cte_map"]
+        node = waiting.pop()
+        if isinstance(node, dict):
+            yield node
+        waiting += node.values() if isinstance(node, dict) else node if isinstance(node, list) else ()
 
 
 def _other_table(node: dict[str, Any], tables: Collection[str]) -> str | None:
@@ -142,13 +133,13 @@ def functions() -> dict[str, bool]:
 
 
 @cache
-def _refused() -> Scope:
+def _refused() -> frozenset[str]:
     """Those that a definition may not call."""
     return frozenset({name for name, is_allowed in functions().items() if not is_allowed} | _OF_THE_PROCESS)
 
 
 @cache
-def _views() -> Scope:
+def _views() -> frozenset[str]:
     """Tables of its own that DuckDB finds by a bare name."""
     with duckdb.connect() as connection:
         found = connection.execute("SELECT lower(view_name) FROM duckdb_views() WHERE internal").fetchall()

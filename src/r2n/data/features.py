@@ -125,17 +125,9 @@ class FeatureRows:
         """These rows minus the bad ones, which `error` explains by their row in the source."""
         if not bad.any():
             return self
-        good = np.flatnonzero(~bad)
-        return replace(
-            self,
-            constants=self.constants.take(pa.array(good)),
-            texts=None if self.texts is None else self.texts.take(pa.array(good)),
-            labels=None if self.labels is None else self.labels.take(pa.array(good)),
-            vectors=None if self.vectors is None else self.vectors[good],
-            blank=self.blank[good],
-            rows=self.rows[good],
-            faults=(*self.faults, Fault(self.rows[bad], error)),
-        )
+        names = ("constants", "texts", "labels", "vectors", "blank", "rows")
+        kept = {name: _taken(getattr(self, name), np.flatnonzero(~bad)) for name in names}
+        return replace(self, **kept, faults=(*self.faults, Fault(self.rows[bad], error)))
 
     def checked(self) -> "FeatureRows":
         """Without numbers that are not finite, and without the second of two rows for one constant."""
@@ -165,6 +157,11 @@ class FeatureRows:
             return DataError(f"'{constant.as_py()}' has features already", where=rows.locate(row), hint=hint)
 
         return rows.without(is_repeated, repeated)
+
+
+def _taken(part: Any, rows: np.ndarray) -> Any:
+    """Some rows of an array, of texts or of numbers."""
+    return part.take(pa.array(rows)) if isinstance(part, pa.Array) else None if part is None else part[rows]
 
 
 def read_feature_records(source: Path | object, table: str | None = None) -> Records:
@@ -253,11 +250,10 @@ def _read_vectors(records: Records, columns: list[int]) -> ReadVectors:
         hint = "a vector needs a number in each of its columns; for words write text = instead of vector ="
         return DataError(what, where=records.locate(row, column), hint=hint)
 
-    return single_precision(vectors), np.asarray(blank), np.asarray(unreadable.any(axis=1) & ~blank), error
+    return _single_precision(vectors), np.asarray(blank), np.asarray(unreadable.any(axis=1) & ~blank), error
 
 
-def single_precision(vectors: np.ndarray) -> np.ndarray:
-    """As float32."""
+def _single_precision(vectors: np.ndarray) -> np.ndarray:
     with np.errstate(over="ignore"):  # what is too large becomes infinite, and is refused as such
         return vectors.astype(np.float32)
 
@@ -284,7 +280,7 @@ def _read_lists(records: Records, column: int) -> ReadVectors:
         what = f"a vector of {size} numbers, where that at {other} has {sizes[model]}"
         return DataError(what, where=where, hint="all vectors of a domain have one length")
 
-    return single_precision(vectors), blank, ~good & ~blank, error
+    return _single_precision(vectors), blank, ~good & ~blank, error
 
 
 @dataclass(frozen=True, slots=True)
@@ -385,15 +381,17 @@ class Features:
                 raise DataError(what)
         constants = np.concatenate([self.constants, added.constants])
         order = np.argsort(constants)
-        texts = None if self.texts is None or added.texts is None else (*self.texts, *added.texts)
-        labels = None if self.labels is None else (*self.labels, *(added.labels or [""] * len(added)))
-        both = None if self.vectors is None or added.vectors is None else np.concatenate([self.vectors, added.vectors])
+
+        def joined(one: Sequence[str] | None, other: Sequence[str] | None) -> tuple[str, ...] | None:
+            both = None if one is None else (*one, *(other or [""] * len(added)))
+            return both and tuple(both[i] for i in order)
+
         return replace(
             self,
             constants=constants[order],
-            texts=None if texts is None else tuple(texts[i] for i in order),
-            vectors=None if both is None else both[order],
-            labels=None if labels is None else tuple(labels[i] for i in order),
+            texts=joined(self.texts, added.texts),
+            vectors=None if self.vectors is None else np.concatenate([self.vectors, added.vectors])[order],
+            labels=joined(self.labels, added.labels),
         )
 
     def digest(self) -> str:
@@ -474,7 +472,7 @@ def _from_mapping(given: Mapping[object, object]) -> FeatureRows:
     arrays: list[np.ndarray] = []
     for row, (key, value) in enumerate(zip(keys, values, strict=True)):
         try:
-            arrays.append(single_precision(np.asarray(value, np.float64)))
+            arrays.append(_single_precision(np.asarray(value, np.float64)))
         except (TypeError, ValueError):
             what = f"the features of '{key}' are no array of numbers"
             raise DataError(what, where=locate(row), hint="give a text, or numbers of one shape") from None
@@ -506,12 +504,10 @@ def _of_domain(language: Language, domain: Domain, rows: FeatureRows, missing: s
         raise DataError(f"'{name}' has no features ({more})", where=where, hint=hint)
     chosen = found[has_some]
 
-    def taken(texts: pa.Array | None) -> tuple[str, ...] | None:
-        return None if texts is None else tuple(texts.take(pa.array(chosen)).to_pylist())
-
-    vectors = None if rows.vectors is None else rows.vectors[chosen]
+    taken = (_taken(part, chosen) for part in (rows.texts, rows.labels))
+    texts, labels = (None if part is None else tuple(part.to_pylist()) for part in taken)
     ignored = len(rows.constants) - int((found >= 0).sum())
-    return Features(domain, members[has_some], taken(rows.texts), vectors, ignored, taken(rows.labels))
+    return Features(domain, members[has_some], texts, _taken(rows.vectors, chosen), ignored, labels)
 
 
 def constant_labels(

@@ -3,8 +3,7 @@
 import os
 import re
 import tomllib
-from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import combinations
@@ -27,11 +26,10 @@ from r2n.data.herbrand import HerbrandBase, closed_atoms, union
 from r2n.data.knowledge_base import Evidence, KnowledgeBase
 from r2n.data.records import OnError, check_file, table_formats
 from r2n.data.stored_tables import PostgresTable, is_postgres
-from r2n.data.tables import FactRows, Facts, FirstRow, Occurrences, Table, is_unusual, read_facts, vocabulary
+from r2n.data.tables import Facts, Table, read_facts, unusual_first_rows
 from r2n.data.text_tables import read_text
 from r2n.errors import ConfigError, DataError, Location, counted
-from r2n.files import read_file
-from r2n.logic.parser import parse_theory, read_theory
+from r2n.logic.parser import parse_theory, read_theory, read_utf8
 from r2n.logic.theory import Theory
 from r2n.options import GroundingOptions, ModelOptions, Options, Section, TrainingOptions, Whole, as_tuple, option_error
 
@@ -158,16 +156,7 @@ class ProblemFile(Section):
 
 def read_problem_file(path: Path) -> ProblemFile:
     """The checked options of a problem file."""
-    try:
-        text = read_file(path).decode("utf-8-sig")
-    except FileNotFoundError as error:
-        raise ConfigError(f"there is no problem file {path}", hint="a problem is a .toml file or its folder") from error
-    except UnicodeDecodeError as error:
-        line = error.object[: error.start].count(b"\n") + 1
-        where = Location(str(path), line)
-        raise ConfigError("the file is not UTF-8 text", where=where, hint="save it as UTF-8") from error
-    except OSError as error:
-        raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
+    text = read_utf8(path, "problem", ConfigError, "a problem is a .toml file or its folder")
     if not text.strip():
         hint = 'it needs at least [facts] train = "FILE"'
         raise ConfigError("the problem file is empty", where=Location(str(path)), hint=hint)
@@ -310,7 +299,8 @@ class Problem:
         tables = {TRAIN: facts, **(queries or {}), _BACKGROUND: background}
         read = {split: [read_facts(t, on_error=skip, theory=theory) for t in part] for split, part in tables.items()}
         rows = {split: [group for part in parts for group in part.facts] for split, parts in read.items()}
-        rejected = [error for parts in read.values() for part in parts for error in part.rejected]
+        tables_read = [part for parts in read.values() for part in parts]
+        rejected = [error for part in tables_read for error in part.rejected]
         options_of_derived = {"declared": theory.predicates, "on_error": skip, "source": source}
         added, wrong = derive(derived or {}, rows[TRAIN], rows.pop(_BACKGROUND), **options_of_derived)
         rows[TRAIN] += added
@@ -330,7 +320,7 @@ class Problem:
         duplicates = tuple((split, count - len(splits[split])) for split, count in counts)
         train, where = splits.pop(TRAIN), Location(source) if source is not None else None
         sources = candidate_sources(base, candidates or {}, train, splits, where)
-        first = [part.first for parts in read.values() for part in parts if part.first is not None]
+        first = [part.first for part in tables_read if part.first is not None]
         notes = (note for part in sources.values() for note in part.notes)
         report = LoadReport(
             tuple(counts),
@@ -339,7 +329,7 @@ class Problem:
             tuple((domain, part.ignored) for domain, part in read_in.items()),
             tuple((split, count) for split, parts in read.items() if (count := sum(part.empty for part in parts))),
             (*(row.note for row in first if row.is_header), *notes),
-            tuple(row.note for row in _unusual_first_rows(read, written, domains or {}, described)),
+            tuple(row.note for row in unusual_first_rows(tables_read, written, domains or {}, described)),
         )
         labelled = union(train.atoms, *(part.atoms for part in splits.values()))
         found = find_candidates(base, sources, labelled, read_in)
@@ -450,50 +440,6 @@ class Problem:
     def atoms(self) -> Int64[np.ndarray, " atoms"]:
         """Codes of the evidence and of all queries, sorted and distinct."""
         return union(self.train.atoms, *(part.atoms for part in self.queries.values()))
-
-
-def _unusual_first_rows(
-    read: Mapping[str, Sequence[FactRows]],
-    theory: Theory,
-    listed: Collection[str],
-    described: Sequence[Sequence[pa.Array]],
-) -> Iterator[FirstRow]:
-    """First rows that were read as facts and may be headers; constants `listed` by domain or `described` are none."""
-    parts = [part for split in read.values() for part in split]
-    groups = [group for part in parts for group in part.facts]
-    first = {
-        group: part.first
-        for part in parts
-        for group in part.facts
-        if part.first is not None and not part.first.is_header and group.rows[0] == part.first.row
-    }
-    domains = {predicate.name: predicate.domains for predicate in theory.predicates}
-    sizes, of_table = Counter(), defaultdict(list)
-    for i, group in enumerate(groups):
-        sizes[group.predicate] += len(group)
-        of_table[id(group.table)].append(i)
-    seen: dict[bool, tuple[list[list[pa.Array]], Occurrences]] = {}
-    for group, row in first.items():
-        is_triple = group.table.predicate is None
-        is_known = any(d.listed is not None or d.name in listed for d in domains.get(group.predicate, theory.domains))
-        if is_known or (is_triple and sizes[group.predicate] > 1):
-            continue
-        if is_triple not in seen:
-            cells = [_cells(g, int(g in first), is_triple=is_triple) for g in groups]
-            heads = {column[0].as_py() for g in first for column in _cells(g, 0, is_triple=is_triple)}
-            seen[is_triple] = cells, Occurrences([*cells, *described], heads)
-        (cells, others), own = seen[is_triple], of_table[id(group.table)]
-        columns = [pa.concat_arrays(parts) for parts in zip(*(cells[i] for i in own), strict=True)]
-        names = vocabulary(theory, (Path(row.source).name.split(".")[0],))
-        constants = [column[0].as_py() for column in _cells(group, 0, is_triple=is_triple)]
-        if is_unusual(constants, columns, own, others, names):
-            yield row
-
-
-def _cells(facts: Facts, start: int, *, is_triple: bool) -> list[pa.Array]:
-    """The constants of facts from one on, by position; where predicates are cells too, these first."""
-    predicates = [pa.repeat(pa.scalar(facts.predicate), len(facts) - start)] if is_triple else []
-    return [*predicates, *(column[start:] for column in facts.arguments)]
 
 
 def _first_mention(groups: Sequence[Facts], name: str) -> Location | None:

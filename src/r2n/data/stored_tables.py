@@ -58,15 +58,14 @@ def _refuse_mixed(source: object, name: str) -> None:
         try:
             pa.array(cells)
         except (pa.ArrowException, TypeError, ValueError):
-            given = enumerate(zip(cells, cells.isna(), strict=True))
-            rows = [(row, type(cell)) for row, (cell, is_empty) in given if not is_empty] or [(0, type(None))]
+            is_filled = ~cells.isna()
+            rows = [(row, type(cell)) for row, cell in enumerate(cells) if is_filled.iloc[row]] or [(0, type(None))]
             first = rows[0][1]
             row, kind = next((pair for pair in rows if pair[1] is not first), rows[0])
             what = f"column '{column}' holds {_a(kind)}"
             what += f", where the first cell holds {_a(first)}" if kind is not first else ""
-            holds_many = any(hasattr(part, "__iter__") and not issubclass(part, str | bytes) for _, part in rows)
             hint = f"give the column one type, text or numbers: frame['{column}'].astype(str)"
-            if holds_many:
+            if any(hasattr(part, "__iter__") and not issubclass(part, str | bytes) for _, part in rows):
                 hint = (
                     f"give each constant a row or a column of its own: of lists, frame.explode('{column}') makes rows"
                 )

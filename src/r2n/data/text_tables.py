@@ -378,17 +378,6 @@ MOST_EMPTY, MOST_EMPTY_SHARE = 1_000_000, 20  # cells; how many for each that is
 
 
 @register_format
-class JSONLines(TableFormat):
-    """One object a line."""
-
-    name, suffixes, may_be_packed = "jsonl", (".jsonl", ".ndjson"), True
-
-    def records(self, path: Path, options: ReadOptions) -> Sequence[Records]:
-        """The fields of the objects, by column."""
-        return [_objects(read_lines(path))]
-
-
-@register_format
 class JSON(TableFormat):
     """One array of objects, or one object a line."""
 
@@ -418,6 +407,13 @@ class JSON(TableFormat):
             raise unreadable(path, "JSON", found) from None
         rows, locate = np.arange(len(items[0])), partial(row_location, str(path))
         return [_objects(Records(str(path), (), items, rows, locate))]
+
+
+@register_format
+class JSONLines(JSON):
+    """The same, by another ending."""
+
+    name, suffixes = "jsonl", (".jsonl", ".ndjson")
 
 
 def _objects(records: Records) -> Records:
@@ -586,22 +582,9 @@ class RDF(TableFormat):
         return [Records(str(path), ("head", "relation", "tail"), columns, np.arange(len(columns[0])), locate)]
 
 
-@register_format
-class NTriples(RDF):
-    """N-Triples."""
-
-    name, suffixes, language = "ntriples", (".nt",), "nt"
-
-
-@register_format
-class Turtle(RDF):
-    """Turtle."""
-
-    name, suffixes, language = "turtle", (".ttl",), "turtle"
-
-
-@register_format
-class RDFXML(RDF):
-    """RDF/XML."""
-
-    name, suffixes, language = "rdf-xml", (".rdf", ".owl"), "xml"
+for _name, _suffixes, _language in (
+    ("ntriples", (".nt",), "nt"),
+    ("turtle", (".ttl",), "turtle"),
+    ("rdf-xml", (".rdf", ".owl"), "xml"),
+):
+    register_format(type(_name, (RDF,), {"name": _name, "suffixes": _suffixes, "language": _language}))
