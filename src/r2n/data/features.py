@@ -288,11 +288,10 @@ class FeatureTable:
     """Where the features of a domain's constants stand, and how to read them.
 
     `source` is a file, an object with `__arrow_c_stream__` (pandas, polars, pyarrow), or a mapping from constants to
-    texts or to arrays of numbers, all of one shape. Of a table, `key` is the column with the constants (the first one
-    by default), `text` a column of text, and `vector` columns of numbers, or one column of lists. `label` is a
-    column with what people call the constants, which is shown and not read. With `names`, each constant's own name is
-    its text, and there is no source. A constant without features is an error, or (`missing = "learn"`) has a learned
-    vector as those of other domains have. `table` is the one to read of an SQLite file.
+    texts or to arrays of one shape. Of a table, `key` is the column with the constants (default: the first), `text` a
+    column of text, `vector` columns of numbers or one of lists, `label` what people call the constants (shown only).
+    With `names`, a constant's name is its text. A constant without features is an error, or (`missing = "learn"`) has
+    a learned vector.
     """
 
     source: Path | object | None = None

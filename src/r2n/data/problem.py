@@ -56,7 +56,10 @@ def checked_path(folder: Path, given: str) -> Path:
 Names = Annotated[tuple[str, ...], BeforeValidator(as_tuple)]
 MOST_PARTS = 100
 _PART = r"""(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+"""
-_LONG_KEY = re.compile(rf"(?<![\w-]){_PART}(?:\.[ \t]*+{_PART}){{{MOST_PARTS}}}")
+_UNREADABLE = (  # TOML's reader takes the square of the length of keys; no path and no name has a NUL
+    (re.compile(rf"(?<![\w-]){_PART}(?:\.[ \t]*+{_PART}){{{MOST_PARTS}}}"), f"a key has more than {MOST_PARTS} parts"),
+    (re.compile(r"\\u0000|\\U00000000"), "a text holds the character NUL"),
+)
 
 
 def _check_format(name: str) -> str:
@@ -67,10 +70,7 @@ def _check_format(name: str) -> str:
 
 
 class TableOptions(Section):
-    """Where facts stand: a file, or a table or query of a database, and how to read it.
-
-    `table` is the address of a database, `postgresql://HOST/DATABASE`, or, of an SQLite file, one of its tables.
-    """
+    """A table of facts; `table` is the address of a database or, of an SQLite file, one of its tables."""
 
     file: str | None = None
     predicate: str | None = None
@@ -160,14 +160,11 @@ def read_problem_file(path: Path) -> ProblemFile:
     if not text.strip():
         hint = 'it needs at least [facts] train = "FILE"'
         raise ConfigError("the problem file is empty", where=Location(str(path)), hint=hint)
-    long = _LONG_KEY.search(text)
-    if long is not None:  # TOML's reader takes the square of their length
-        where = Location(str(path), text.count("\n", 0, long.start()) + 1)
-        raise ConfigError(f"a key has more than {MOST_PARTS} parts", where=where)
+    for pattern, what in _UNREADABLE:
+        if found := pattern.search(text):
+            raise ConfigError(what, where=Location(str(path), text.count("\n", 0, found.start()) + 1))
     try:
-        document = tomllib.loads(text.replace("\r\n", "\n"))
-        _check_nul(document, path)
-        return ProblemFile.model_validate(document)
+        return ProblemFile.model_validate(tomllib.loads(text.replace("\r\n", "\n")))
     except tomllib.TOMLDecodeError as error:
         match = re.search(r"(.*) \(at line (\d+), column (\d+)\)", str(error))
         if match is None:
@@ -182,16 +179,6 @@ def read_problem_file(path: Path) -> ProblemFile:
     except (ValueError, RecursionError) as error:  # Python's own limits: thousands of digits or brackets
         what = "it is nested too deep" if isinstance(error, RecursionError) else "a number has too many digits"
         raise ConfigError(f"the problem file cannot be read: {what}", where=Location(str(path))) from error
-
-
-def _check_nul(value: Any, path: Path) -> None:
-    """No path and no name has a NUL character, which TOML can write."""
-    parts = [*value, *value.values()] if isinstance(value, dict) else value if isinstance(value, list) else []
-    for part in parts:
-        _check_nul(part, path)
-    if isinstance(value, str) and "\0" in value:
-        what = f"a text holds the character NUL: {value[:40]!r}"
-        raise ConfigError(what, where=Location(str(path)), hint="take it out")
 
 
 def _find_key(keys: list[str], text: str, path: Path) -> Location:
@@ -235,9 +222,8 @@ _BACKGROUND = "background"
 class LoadReport:
     """What reading found: facts read per split, duplicates among them, and what was refused.
 
-    `unused_features` counts for each domain the rows of features whose constants are not in it, `empty` for each split
-    the rows that state nothing, where tables may have such (`empty = "skip"`). `notes` say which rows were taken for
-    headers, `warnings` which may be headers but were read as facts.
+    `unused_features` counts rows of features of other constants by domain, `empty` rows that state nothing by split.
+    `notes` say which rows were read as headers, `warnings` which may be headers but were read as facts.
     """
 
     facts: tuple[tuple[str, int], ...]
@@ -286,10 +272,8 @@ class Problem:
     ) -> "Problem":
         """Read the tables and join them; `on_error="skip"` collects wrong rows in the report.
 
-        `features` gives the constants of domains texts or vectors: a FeatureTable each, or {constant: text or array}.
-        `derived` defines predicates by SQL or rules over the facts and the `background`, which serves nothing else:
-        its facts are no evidence. Queries are never read for it. `candidates` names predicates of which ground rules
-        hold only atoms that are found as it says, and labelled atoms and queries if some of them are false.
+        `features` are FeatureTables or {constant: text or array} by domain. `derived` defines predicates by SQL or by
+        rules over the facts and the `background`, which is no evidence. `candidates` limits the atoms in ground rules.
         """
         skip: OnError = "skip" if on_error == "skip" else "raise"
         for split, argument in ((TRAIN, "facts"), (_BACKGROUND, "background")):

@@ -63,10 +63,8 @@ class Layout:
 class Records:
     """The readable rows of a source, by column.
 
-    `names` are the columns' names, () if the source has none. `rows` is the index of each row in the source, from 0:
-    its line in a text file, its record elsewhere; `locate` gives its location. `kinds` says for each column (none: for
-    no column) which cells are no constants, and what they are: null, or a key of NO_CONSTANTS. `layout` says which
-    column is what, if the format does.
+    `names` are the columns' names, if any; `rows` is the line of each row in a text file, else its record, from 0.
+    `kinds` has for each column (or is empty) what cells are that are no constants: a key of NO_CONSTANTS.
     """
 
     source: str

@@ -53,16 +53,12 @@ class FactSource(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Where facts are, and how to read them.
+    """Where facts are, and how to read them (docs/data.md, "Tables").
 
     `source` is a file, a PostgresTable or the address of a database, an object with `__arrow_c_stream__` (pandas,
-    polars, pyarrow), or a FactSource. Without `predicate` its rows are triples `head relation tail`, perhaps with a
-    label 1/0 as fourth column, or facts that name their predicate (`p(a, b).`, RDF); with it, all columns are
-    arguments. `columns` picks the arguments (or head, relation, tail) by name, `label` the labels; a column called
-    label or truth is one anyway. `header` says whether a TSV or CSV file begins with the names of its columns (None: it
-    does if columns are picked by name, else `is_header` decides). `table` is the one to read of a database with
-    several. `called` is how errors call the source. `format` is the name of a registered format, if a file's ending
-    does not say it. `empty`: "skip" if a row with an empty cell states nothing; by default that is an error.
+    polars, pyarrow), or a FactSource. Without `predicate` its rows are triples, or facts that name their predicate.
+    `header` None: there is one if columns are picked by name, else `is_header` decides. `called` is how errors call
+    the source.
     """
 
     source: Path | object
@@ -115,11 +111,9 @@ class Table:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Facts:
-    """The facts of one predicate and arity in one source.
+    """The facts of one predicate and arity in one source: an array of constants (text) per position.
 
-    `arguments` holds an array of constants (text) per position. `rows` is the index of each fact in the source, from
-    0: its line in a text file, else its record; `locate` gives its location. `names` are those of the columns of the
-    arguments, () if the source names none.
+    `rows` is the line of each fact in a text file, else its record, from 0. `names` are those of the columns, if any.
     """
 
     predicate: str
@@ -165,9 +159,8 @@ class FactRows:
 def read_facts(table: Table, *, on_error: OnError = "raise", theory: Theory = NO_THEORY) -> FactRows:
     """The facts of a table, by predicate.
 
-    A row that cannot be read is a DataError that names its location; `on_error="skip"` collects these errors and
-    keeps the other rows. A file that cannot be read at all (missing, empty, damaged, no UTF-8) always raises. The names
-    in the `theory` help to see whether a table has a header.
+    A wrong row is a DataError; `on_error="skip"` collects these and keeps the other rows, but a file that cannot be
+    read at all always raises. The names in the `theory` help to see whether a table has a header.
     """
     if on_error not in ("raise", "skip"):
         raise ConfigError(f"on_error is 'raise' or 'skip', not '{on_error}'")

@@ -56,8 +56,7 @@ _U = np.uint64
 class GraphOptions:
     """The size of a generated graph, and what it is made of.
 
-    `facts` includes the queries, `constants` is a tenth of them unless given, and `noise` is the share of facts that
-    are noise. `queries` is the share of facts that is kept back as validation queries, and again as test queries.
+    `constants` is a tenth of the facts unless given; `noise` and `queries` (valid, and again test) are shares of facts.
     """
 
     facts: int = 20_000

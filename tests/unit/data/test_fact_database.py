@@ -9,7 +9,6 @@ import pytest
 
 from r2n.data.fact_database import FactDatabase, Select
 from r2n.data.tables import Table, read_facts
-from r2n.errors import ConfigError
 
 
 def database(connection: duckdb.DuckDBPyConnection, *rows: tuple[str, str, str]) -> FactDatabase:
@@ -27,20 +26,8 @@ def connection() -> Iterator[duckdb.DuckDBPyConnection]:
         yield opened
 
 
-def test_true_and_false_facts_have_tables_of_their_own(connection: duckdb.DuckDBPyConnection) -> None:
-    facts = database(connection, ("a", "b", "1"), ("a", "b", "1"), ("b", "c", "0"))
-    assert facts.count("p") == 1, "each fact once"
-    assert connection.execute("SELECT * FROM denied.p").fetchall() == [("b", "c")]
-
-
 def test_what_is_added_stands_behind_what_was_there_and_nothing_twice(connection: duckdb.DuckDBPyConnection) -> None:
     facts = database(connection, ("b", "c", "1"), ("a", "b", "1"))
     facts.add("p", select("SELECT c2, c1 FROM p UNION ALL SELECT c1, c2 FROM p"))
     assert facts.count("p") == 4
     assert [column.to_pylist() for column in facts.rows_after("p", 2)] == [["b", "c"], ["a", "b"]]
-
-
-def test_files_are_out_of_reach(connection: duckdb.DuckDBPyConnection) -> None:
-    facts = database(connection, ("a", "b", "1"))
-    with pytest.raises(ConfigError, match="the database refuses it"):
-        facts.add("q", select("SELECT * FROM read_text('/etc/hostname')"))

@@ -2,8 +2,6 @@
 
 import json
 import math
-import sqlite3
-from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -226,22 +224,15 @@ def write(folder: Path, ending: str) -> Path:
     rows = [dict(zip(LISTS, values, strict=True)) for values in zip(*LISTS.values(), strict=True)]
     if ending == ".parquet":
         pq.write_table(pa.table(LISTS), path)
-    elif ending.startswith(".json"):
-        path.write_text(json.dumps(rows) if ending == ".json" else "".join(json.dumps(row) + "\n" for row in rows))
-    elif ending == ".db":
-        with closing(sqlite3.connect(path)) as connection, connection:
-            connection.execute("CREATE TABLE t (id, title, u, v, list)")
-            values = [(*list(row.values())[:4], json.dumps(row["list"])) for row in rows]
-            connection.executemany("INSERT INTO t VALUES (?, ?, ?, ?, ?)", values)
+    elif ending == ".json":
+        path.write_text(json.dumps(rows))
     else:
-        comma, quote = (",", '"') if ending == ".csv" else ("\t", "")
-        lines = [comma.join(LISTS)]
-        lines += [comma.join(f"{quote}{value}{quote}" for value in row.values()) for row in rows]
+        lines = [",".join(LISTS), *(",".join(f'"{value}"' for value in row.values()) for row in rows)]
         path.write_text("\n".join(lines))
     return path
 
 
-@pytest.mark.parametrize("ending", [".csv", ".tsv", ".parquet", ".json", ".jsonl", ".db"])
+@pytest.mark.parametrize("ending", [".csv", ".parquet", ".json"])
 @pytest.mark.parametrize("vector", [("u", "v"), ("list",)])
 def test_all_formats_give_the_same_rows(tmp_path: Path, ending: str, vector: tuple[str, ...]) -> None:
     rows = feature_rows(read_feature_records(write(tmp_path, ending)), "id", "title", vector)
@@ -327,8 +318,6 @@ def test_the_vocabulary_has_no_word_that_only_other_texts_have_or_too_few() -> N
     assert known[2:] == [{}, {"sat": 1}]
     bags = bags_of_words(TEXTS, IN_TRAINING, weights="count", min_texts=2)
     assert as_dicts(bags.known, bags.vocabulary) == [{"ran": 1}, {"ran": 1}, {}, {}]
-    bags = bags_of_words(TEXTS, IN_TRAINING, weights="count")
-    assert as_dicts(bags.known, bags.vocabulary)[0] == {"cat": 2, "ran": 1, "sat": 1, "the": 2}
 
 
 def test_tfidf_is_of_the_training_texts_and_gives_length_one() -> None:

@@ -194,6 +194,9 @@ def test_constants_that_are_listed_or_described_are_not_ambiguous(tmp_path: Path
     assert not Problem.build("p", parse_theory(THEORY), tables, domains={"office": offices}).report.warnings
     described = {"city": dict.fromkeys(("town", "rome", "oslo", "bonn"), "a text")}
     assert not Problem.build("p", parse_theory(THEORY), tables, features=described).report.warnings
+    described = {"city": FeatureTable({"nowhere": "a text"}, missing="learn")}  # of no constant
+    (warning,) = Problem.build("p", parse_theory(THEORY), tables, features=described).report.warnings
+    assert "its constants occur in no other row, which is usual for a header" in warning
 
 
 @pytest.mark.parametrize(
@@ -209,14 +212,6 @@ def test_constants_may_be_called_after_their_domain(text: str, predicate: str, t
     theory = parse_theory(f"{THEORY}\ndomain item\npredicate good(item)\n")
     (facts,) = read_facts(Table(tmp_path / "a.csv", predicate), theory=theory).facts
     assert len(facts) == text.count("\n") - 1
-
-
-def test_features_of_no_constant_say_nothing_of_a_first_row(tmp_path: Path) -> None:
-    (tmp_path / "a.csv").write_text(f"branch,town\n{MORE}")
-    described = {"city": FeatureTable({"nowhere": "a text"}, missing="learn")}
-    tables = [Table(tmp_path / "a.csv", "located_in")]
-    (warning,) = Problem.build("p", parse_theory(THEORY), tables, features=described).report.warnings
-    assert "its constants occur in no other row, which is usual for a header" in warning
 
 
 def test_constants_are_counted_once_for_all_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
