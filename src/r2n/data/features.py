@@ -196,7 +196,7 @@ def feature_rows(
         texts = pc.fill_null(records.columns[column], "")
         blank = _is_blank(texts)
         filled = texts.filter(pa.array(~blank))
-        if len(filled) and _numbers(filled).null_count == 0:
+        if len(filled) and _numbers([filled], "TRY_CAST(trim(t0) AS DOUBLE)").null_count == 0:
             what = f"the column '{text}' is taken for text, but holds numbers: '{filled[0].as_py()}'"
             hint = f'for numbers write vector = ["{text}"]'
             raise DataError(what, where=records.locate(int(records.rows[np.flatnonzero(~blank)[0]]), column), hint=hint)
@@ -221,11 +221,11 @@ def _is_blank(column: pa.Array) -> np.ndarray:
     return pc.equal(pc.utf8_trim_whitespace(pc.fill_null(column, "")), "").to_numpy(zero_copy_only=False)
 
 
-def _numbers(column: pa.Array, kind: str = "DOUBLE") -> pa.Array:
-    """The cells as numbers (or lists of them), null where they are none."""
+def _numbers(cells: Sequence[pa.Array], sql: str) -> pa.Array:
+    """Numbers, or lists of them, from columns of text t0, t1, ...; null where they are none."""
     with closing(duckdb.connect()) as connection:
-        connection.register("given", pa.table({"cell": column}))
-        table = connection.sql(f"SELECT TRY_CAST(trim(cell) AS {kind}) AS value FROM given").to_arrow_table()
+        connection.register("given", pa.table(list(cells), [f"t{i}" for i in range(len(cells))]))
+        table = connection.sql(f"SELECT {sql} AS value FROM given").to_arrow_table()
     return pa.chunked_array(table.column(0).chunks, table.schema.field(0).type).combine_chunks()
 
 
@@ -233,54 +233,46 @@ ReadVectors = tuple[np.ndarray, np.ndarray, np.ndarray, Callable[[int], DataErro
 
 
 def _read_vectors(records: Records, columns: list[int]) -> ReadVectors:
-    """The vectors, the rows without any number, the rows that are wrong, and their errors; one number a column."""
-    filled = records.columns[columns[0]].filter(pa.array(~_is_blank(records.columns[columns[0]])))
-    if len(columns) == 1 and len(filled) and filled[0].as_py().lstrip().startswith("["):
-        return _read_lists(records, columns[0])
-    parsed = [_numbers(records.columns[column]) for column in columns]
-    unreadable = np.stack([part.is_null().to_numpy(zero_copy_only=False) for part in parsed], 1)
-    blank = np.stack([_is_blank(records.columns[column]) for column in columns], 1).all(axis=1)
-    vectors = np.stack([pc.fill_null(part, 0.0).to_numpy(zero_copy_only=False) for part in parsed], 1)
+    """The vectors, the rows without any number, the rows that are wrong, and their errors.
+
+    A column holds a number a row, or the only one a list of numbers; wrong are rows with another length or no numbers.
+    """
+    cells = [records.columns[column] for column in columns]
+    blank = np.logical_and.reduce([_is_blank(column) for column in cells])
+    filled = cells[0].filter(pa.array(~blank))
+    are_lists = len(columns) == 1 and len(filled) > 0 and (filled[0].as_py() or "").lstrip().startswith("[")
+    numbers = ", ".join(f"TRY_CAST(trim(t{i}) AS DOUBLE)" for i in range(len(cells)))
+    lists = _numbers(cells, "TRY_CAST(trim(t0) AS DOUBLE[])" if are_lists else f"[{numbers}]")
+    sizes = pc.fill_null(pc.list_value_length(lists), -1).to_numpy(zero_copy_only=False).copy()
+    parents = pc.list_parent_indices(lists).to_numpy(zero_copy_only=False)
+    sizes[parents[pc.list_flatten(lists).is_null().to_numpy(zero_copy_only=False)]] = -1  # a list with a null
+    model = int(np.concatenate([np.flatnonzero(sizes > 0), [0]])[0])
+    width = max(int(sizes[model]), 1)
+    good = sizes == width
+    vectors = np.zeros((len(lists), width))
+    vectors[good] = lists.filter(pa.array(good)).flatten().to_numpy(zero_copy_only=False).reshape(-1, width)
 
     def error(row: int) -> DataError:
         at = int(np.searchsorted(records.rows, row))
-        column = columns[int(np.flatnonzero(unreadable[at])[0])]
-        cell = shortened(records.columns[column][at].as_py() or "")
-        what = f"'{cell}' in column '{records.names[column]}' is no number"
-        hint = "a vector needs a number in each of its columns; for words write text = instead of vector ="
-        return DataError(what, where=records.locate(row, column), hint=hint)
+        which = 0 if are_lists else lists[at].as_py().index(None)
+        name, where = records.names[columns[which]], records.locate(row, columns[which])
+        if not are_lists:
+            what = f"'{shortened(cells[which][at].as_py() or '')}' in column '{name}' is no number"
+            hint = "a vector needs a number in each of its columns; for words write text = instead of vector ="
+            return DataError(what, where=where, hint=hint)
+        if sizes[at] < 0:
+            what = f"column '{name}' has no list of finite numbers here"
+            return DataError(what, where=where, hint="write it as [0.5, 1, -2]")
+        other = records.locate(int(records.rows[model]))
+        what = f"a vector of {sizes[at]} numbers, where that at {other} has {width}"
+        return DataError(what, where=where, hint="all vectors of a domain have one length")
 
-    return _single_precision(vectors), np.asarray(blank), np.asarray(unreadable.any(axis=1) & ~blank), error
+    return _single_precision(vectors), blank, ~good & ~blank, error
 
 
 def _single_precision(vectors: np.ndarray) -> np.ndarray:
     with np.errstate(over="ignore"):  # what is too large becomes infinite, and is refused as such
         return vectors.astype(np.float32)
-
-
-def _read_lists(records: Records, column: int) -> ReadVectors:
-    """The same for one list of numbers a row; wrong are rows with another length or no list."""
-    blank = _is_blank(records.columns[column])
-    lists = _numbers(records.columns[column], "DOUBLE[]")
-    sizes = pc.fill_null(pc.list_value_length(lists), -1).to_numpy(zero_copy_only=False).copy()
-    parents = pc.list_parent_indices(lists).to_numpy(zero_copy_only=False)
-    sizes[parents[pc.list_flatten(lists).is_null().to_numpy(zero_copy_only=False)]] = -1  # a list with a null
-    model = int(np.concatenate([np.flatnonzero(sizes > 0), [0]])[0])
-    good = sizes == max(int(sizes[model]), 1)
-    vectors = np.zeros((len(lists), max(int(sizes[model]), 1)))
-    flat = lists.filter(pa.array(good)).flatten()
-    vectors[good] = flat.to_numpy(zero_copy_only=False).reshape(-1, vectors.shape[1])
-
-    def error(row: int) -> DataError:
-        size, where = int(sizes[np.searchsorted(records.rows, row)]), records.locate(row, column)
-        if size < 0:
-            what = f"column '{records.names[column]}' has no list of finite numbers here"
-            return DataError(what, where=where, hint="write it as [0.5, 1, -2]")
-        other = records.locate(int(records.rows[model]))
-        what = f"a vector of {size} numbers, where that at {other} has {sizes[model]}"
-        return DataError(what, where=where, hint="all vectors of a domain have one length")
-
-    return _single_precision(vectors), blank, ~good & ~blank, error
 
 
 @dataclass(frozen=True, slots=True)

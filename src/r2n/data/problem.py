@@ -338,17 +338,13 @@ class Problem:
     ) -> "Problem":
         """The problem of facts given in Python; no file is needed.
 
-        - `facts`: a pandas, polars or pyarrow table of triples (head, relation, tail; a fourth column, or one called
-          label or truth, holds 1 or 0); a list of tuples (predicate, constant, ...) with True or False at the end if
-          need be; a list of atoms as text, false ones with `!`; {predicate: table or list of its arguments}; a path; or
-          a list of such tables. Tuples of three are triples if the theory names their second items as predicates;
-          without a theory, if their first items are constants of other tuples.
+        - `facts`: a pandas, polars or pyarrow table of triples (head, relation, tail, perhaps a label), a list of
+          tuples (predicate, constant, ..., perhaps True or False), a list of atoms as text, false ones with `!`,
+          {predicate: table or list of its arguments}, a path, or a list of such tables.
         - `theory`: rules and declarations, as text, path or Theory. None: no rules.
         - `queries`: with their truth, in the same forms: {"valid": ..., "test": ...}, or those of "test".
-        - `features`: of domains, each a pandas, polars or pyarrow table (the first column or the index holds the
-          constants), {constant: text or array}, or a FeatureTable.
-        - `split`: instead of queries, the shares of (train, valid, test) or (train, test): the facts of each predicate
-          and truth are divided at random, by `seed`. Facts of closed predicates stay in train.
+        - `features`: by domain, a table, {constant: text or array}, or a FeatureTable.
+        - `split`: instead of queries, the shares of (train, valid, test) or (train, test), drawn by `seed`.
         - `domains`: the constants of domains that the theory leaves open. By default those in the facts.
 
         >>> facts = [("near", "rome", "ostia"), ("near", "ostia", "rome"), ("near", "rome", "tivoli")]
