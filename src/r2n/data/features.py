@@ -372,6 +372,7 @@ class Features:
                 raise DataError(what)
         constants = np.concatenate([self.constants, added.constants])
         order = np.argsort(constants)
+        both = None if self.vectors is None or added.vectors is None else [self.vectors, added.vectors]
 
         def joined(one: Sequence[str] | None, other: Sequence[str] | None) -> tuple[str, ...] | None:
             both = None if one is None else (*one, *(other or [""] * len(added)))
@@ -381,7 +382,7 @@ class Features:
             self,
             constants=constants[order],
             texts=joined(self.texts, added.texts),
-            vectors=None if self.vectors is None else np.concatenate([self.vectors, added.vectors])[order],
+            vectors=None if both is None else np.concatenate(both)[order],
             labels=joined(self.labels, added.labels),
         )
 

@@ -176,7 +176,7 @@ class SQLite(TableFormat):
                 kinds = dict(connection.execute(query))
                 if name is None and len(kinds) == 1:
                     (name,) = kinds
-                if name not in kinds:
+                if name is None or name not in kinds:
                     what = f"the database has no table '{name}'" if name else f"the database has {len(kinds)} tables"
                     near, listed = nearest(name or "", kinds), ", ".join(sorted(kinds)) or "none"
                     hint = f"{near} say which with `table`; the tables are: {listed}".strip()

@@ -333,7 +333,7 @@ def _without_empty(records: Records, column: int, *, is_allowed: bool) -> Record
     def error(row: int) -> DataError:
         hint = (
             "every constant, relation and label needs a value: fill it in, or take the row out; where an empty cell"
-            ' says that there is no such fact, as in a table of many columns, set empty = "skip" beside file = ...'
+            ' says that there is no such fact, as in a table of many columns, set empty = "skip" next to file = ...'
         )
         return DataError(f"{name} is empty", where=records.locate(row, column), hint=hint)
 

@@ -229,9 +229,8 @@ class Theory:
             return predicate.closed
         of_variable = dict(zip(rule.variables, self.variable_domains(rule), strict=True))
         pairs = zip(atom.terms, predicate.domains, strict=True)
-        return predicate.is_closed_over(
-            tuple(of_variable[term.name] if isinstance(term, Variable) else domain for term, domain in pairs)
-        )
+        domains = [of_variable[term.name] if isinstance(term, Variable) else domain for term, domain in pairs]
+        return any(all(map(Domain.is_within, domains, part)) for part in predicate.closed_parts)
 
     def _annotation(self, rule: Rule, name: str, annotation: str, atom: Atom) -> Domain:
         if annotation not in self._domain_of:

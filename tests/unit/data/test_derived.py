@@ -69,6 +69,12 @@ def test_denied_facts_are_a_schema_of_their_own_and_denied_literals_are_what_is_
     }
 
 
+def test_what_is_added_is_new_and_in_order() -> None:
+    twice = "SELECT c2, c1 FROM p UNION ALL SELECT c1, c2 FROM p"
+    (found,), _ = derive({"p": twice}, tables([("p", "b", "c"), ("p", "a", "b"), ("p", "a", "b")]))
+    assert [column.to_pylist() for column in found.arguments] == [["b", "c"], ["a", "b"]]
+
+
 def test_constants_and_quotes_in_rules_stay_text() -> None:
     atoms = [("likes", "it's", 'a "b"'), ("likes", "c", "d")]
     assert derived({"one": 'likes("it\'s", y) -> one(y)'}, atoms) == {("one", 'a "b"')}

@@ -24,7 +24,7 @@ from tests.oracles.fact_writers import TRIPLES, WRITERS, as_columns, write_prolo
 DATA = os.environ.get("R2N_DATA")
 EMPTY = (
     "\n  every constant, relation and label needs a value: fill it in, or take the row out; where an empty cell"
-    ' says that there is no such fact, as in a table of many columns, set empty = "skip" beside file = ...'
+    ' says that there is no such fact, as in a table of many columns, set empty = "skip" next to file = ...'
 )
 
 
@@ -419,7 +419,7 @@ def test_unknown_suffix(tmp_path: Path) -> None:
         f"{path}: no reader for '.xlsx' files\n"
         "  known: .csv, .db, .facts, .json, .jsonl, .ndjson, .nl, .nlt, .nt, .owl, .parquet, .pl, .rdf, .sqlite,"
         " .sqlite3, .tab, .tsv, .ttl, .txt; text also with .gz or .zst behind; no ending means `p(a, b).` facts;"
-        ' or say what it is: format = "prolog", in the problem file beside file = ...'
+        ' or say what it is: format = "prolog", in the problem file next to file = ...'
     )
     with pytest.raises(DataError, match=r"no reader for '\.parquet\.gz' files"):
         format_of(Path("x.parquet.gz"))
