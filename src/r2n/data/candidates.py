@@ -23,11 +23,9 @@ MOST_PAIRS = 50_000_000
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """Candidate atoms of a predicate besides labelled ones and queries, if these are true and false.
+    """Further candidates: the atoms in `tables`, whatever their truth, and pairs whose texts share words.
 
-    `tables` hold atoms of the predicate; what they say of their truth is not read. `shared_words`: all pairs of
-    constants whose texts (features of their domain, else their names) share so many words; a word in more than the
-    share `rarer_than` of a domain's texts does not count.
+    `shared_words` is the least number of them; a word in more than the share `rarer_than` of the texts does not count.
     """
 
     tables: tuple[Table, ...] = ()
@@ -44,10 +42,7 @@ class Candidates:
 
 @dataclass(frozen=True, eq=False)
 class CandidateSource:
-    """Where the candidates of a predicate come from: its tables (`given`), and labelled atoms and queries (`labelled`).
-
-    It serves when facts are added later. `notes` say which rows of the tables were read as headers.
-    """
+    """Where a predicate's candidates come from, for facts added later; `notes`: rows that were read as headers."""
 
     options: Candidates
     given: Codes

@@ -6,7 +6,6 @@ definition may be a stranger's, and must give the same facts each time.
 """
 
 import json
-import re
 from collections.abc import Callable, Collection, Iterator
 from functools import cache, lru_cache
 from typing import Any
@@ -24,149 +23,57 @@ _OF_THE_PROCESS = {
 }
 _WITHOUT_BRACKETS = {"current_time", "current_timestamp", "localtime", "localtimestamp"}
 
-# functions that take what comes first, or put values behind each other in the order of rows
+# functions that take what comes first, put values behind each other in the order of rows, or count rows
 _IN_ORDER = {
     *("first", "last", "any_value", "arbitrary", "list", "array_agg", "string_agg", "group_concat", "listagg"),
     *("arg_max", "arg_max_null", "arg_max_nulls_last", "argmax", "max_by"),
     *("arg_min", "arg_min_null", "arg_min_nulls_last", "argmin", "min_by"),
-    *("first_value", "last_value", "nth_value", "lag", "lead", "fill"),
+    *("first_value", "last_value", "nth_value", "lag", "lead", "fill", "row_number", "ntile"),
+    *("mode", "approx_quantile", "reservoir_quantile", "approx_top_k"),
 }
-_IN_ANY_CASE = {
-    "mode": "count the rows of each value, and take the value with ORDER BY count(*) DESC, value LIMIT 1",
-    **dict.fromkeys(
-        ("approx_quantile", "reservoir_quantile", "approx_top_k"), "write quantile_disc or count(*) instead"
-    ),
-}
-_SORTING = {"list_sort", "array_sort", "list_reverse_sort", "array_reverse_sort"}  # DuckDB's list(x ORDER BY x) too
-_NUMBERING = {"row_number", "ntile", "lag", "lead"}
 _CUTS = {"LIMIT_MODIFIER": "LIMIT", "LIMIT_PERCENT_MODIFIER": "LIMIT", "DISTINCT_MODIFIER": "DISTINCT ON"}
 
-Scope = frozenset[str]
 Node = dict[str, Any]
 
 
 def other_read(sql: str, tables: Collection[str]) -> str | None:
     """What one SELECT reads that is neither a table of facts nor a function of what is in them; None: nothing."""
     known = {name.casefold() for name in tables}
-    return _first(sql, lambda node, scope: _other_table(node, known | scope) or _other_function(node))
+    return _first(sql, lambda node: _other_table(node, known) or _other_function(node))
 
 
 def order_read(sql: str) -> tuple[str, str] | None:
     """What makes the answer of one SELECT depend on the order of rows, and what to write instead; None: nothing."""
-    sorted_lists: set[int] = set()
-
-    def look(node: Node, _: Scope) -> tuple[str, str] | None:
-        if node.get("function_name") in _SORTING:
-            sorted_lists.update(map(id, node.get("children", ())))
-        if node.get("ref_type") == "POSITIONAL":
-            return "POSITIONAL JOIN", "join the tables by the constants in them"
-        if [str(part).casefold() for part in node.get("column_names", ())][-1:] == ["rowid"]:
-            return "rowid", "take the constants, or row_number() OVER (ORDER BY ...)"
-        return _cut(node) or (None if id(node) in sorted_lists else _taken(node)) or _numbered(node)
-
-    found = _first(sql, look)
+    found = _first(sql, _in_order)
     return found if isinstance(found, tuple) else None
 
 
-def _cut(node: Node) -> tuple[str, str] | None:
-    """LIMIT, or DISTINCT ON, of rows that are not ordered by all that is selected: some are equal in that order."""
+def _in_order(node: Node) -> tuple[str, str] | None:
     modifiers = {part["type"]: part for part in node.get("modifiers", ())}
     if "distinct_on_targets" not in modifiers.get("DISTINCT_MODIFIER", {}):
         modifiers.pop("DISTINCT_MODIFIER", None)
-    word = next((word for kind, word in _CUTS.items() if kind in modifiers), None)
-    orders = [order["expression"] for order in modifiers.get("ORDER_MODIFIER", {}).get("orders", ())]
-    if word is None or any(order.get("class") == "STAR" for order in orders):
-        return None
-    plain = [_plain(order) for order in orders]
-    selected = node.get("select_list", [{"class": "STAR"}])
-    for number, item in enumerate(selected, start=1):
-        alias = {"class": "COLUMN_REF", "type": "COLUMN_REF", "column_names": [item.get("alias")]}
-        names = _plain(item), _plain(alias)
-        numbers = (o.get("value", {}).get("value") for o in plain if o.get("class") == "CONSTANT")  # ORDER BY 1
-        is_ordered = any(order in names for order in plain) or number in numbers
-        if not is_ordered and item.get("class") != "CONSTANT":
-            return word, f"order the rows by all that is selected: ORDER BY ALL{' before LIMIT' * (word == 'LIMIT')}"
+    cut = next((word for kind, word in _CUTS.items() if kind in modifiers), None)
+    orders = modifiers.get("ORDER_MODIFIER", {}).get("orders", ())
+    if cut is not None and not any(order["expression"].get("class") == "STAR" for order in orders):
+        return cut, f"order the rows by all that is selected: ORDER BY ALL{' before LIMIT' * (cut == 'LIMIT')}"
+    if node.get("ref_type") == "POSITIONAL":
+        return "POSITIONAL JOIN", "join the tables by the constants in them"
+    if [str(part).casefold() for part in node.get("column_names", ())][-1:] == ["rowid"]:
+        return "rowid", "take the constants"
+    name = str(node.get("function_name", "")).casefold()
+    if name in _IN_ORDER or any("ROWS" in str(node.get(key)) for key in ("start", "end")):
+        return name, "take what is the same in any order: min(x), max(x), count(x), or rank() OVER (ORDER BY x)"
     return None
 
 
-def _taken(node: Node) -> tuple[str, str] | None:
-    """A function that takes rows as they come, or in an order in which some with other values are equal."""
-    name, of = str(node.get("function_name", "")).casefold(), node.get("children") or [{}]
-    if name in _IN_ANY_CASE:
-        return name, _IN_ANY_CASE[name]
-    given = node.get("orders", []) + node.get("arg_orders", []) + node.get("order_bys", {}).get("orders", [])
-    orders = [_plain(order["expression"]) for order in given]
-    is_window = node.get("class") == "WINDOW"
-    if name in _IN_ORDER and _plain(of[0]) not in orders:
-        over = f"{name}(x) OVER (... ORDER BY y, x)" if is_window else f"{name}(x ORDER BY y, x)"
-        return name, f"order the rows by what it takes: {over}, or take min(x) or max(x)"
-    if is_window and _counts_rows(node) and not orders:
-        return f"{name}() OVER", f"order the rows: {name}(...) OVER (... ORDER BY ...)"
-    return None
-
-
-def _counts_rows(window: Node) -> bool:
-    name = str(window.get("function_name", "")).casefold()
-    return name in _NUMBERING or any("ROWS" in str(window.get(key)) for key in ("start", "end"))
-
-
-def _numbered(node: Node) -> tuple[str, str] | None:
-    """A window that counts rows, some of them equal in its order but not in all that is read besides it."""
-    if node.get("type") != "SELECT_NODE":
-        return None
-    read = [*node.get("select_list", ()), node.get("qualify", {})]
-    aliases = [[str(item["alias"]).casefold()] for item in read if item.get("alias")]
-
-    def is_column(part: Node) -> bool:
-        names = [str(name).casefold() for name in part.get("column_names", ())]
-        is_alias = names in aliases and not re.fullmatch(r"c\d+", names[0])  # a column of a table of facts goes first
-        return part.get("class") == "STAR" or (bool(names) and not is_alias)
-
-    for window in _parts(read, lambda part: part.get("class") == "WINDOW" and _counts_rows(part)):
-        orders = [order["expression"] for order in window.get("orders", ())]
-        given = [_plain(part) for part in (*orders, *window.get("partitions", ()), window)]
-        if next(_parts([*read, *window.get("children", ())], is_column, given), None):
-            name = window["function_name"]
-            return (
-                f"{name}() OVER",
-                f"order its rows by all columns that the SELECT reads: {name}(...) OVER (ORDER BY ...)",
-            )
-    return None
-
-
-def _parts(tree: Any, is_wanted: Callable[[Node], bool], but_not: Collection[Node] = ()) -> Iterator[Node]:
-    """The wanted expressions within others, but not within those given."""
-    if isinstance(tree, list):
-        for part in tree:
-            yield from _parts(part, is_wanted, but_not)
-    elif isinstance(tree, dict) and not (tree.get("class") and _plain(tree) in but_not):
-        if is_wanted(tree):
-            yield tree
-        for part in tree.values():
-            yield from _parts(part, is_wanted, but_not)
-
-
-def _plain(expression: Node) -> Node:
-    """An expression without its alias and its location in the text; names in SQL have no case."""
-
-    def plain(part: Any, key: str = "") -> Any:
-        if isinstance(part, dict):
-            return {name: plain(value, name) for name, value in part.items() if name not in ("alias", "query_location")}
-        if isinstance(part, list):
-            return [plain(value, key) for value in part]
-        return str(part).casefold() if key in ("column_names", "function_name") else part
-
-    return plain(expression)
-
-
-def _first(sql: str, look: Callable[[Node, Scope], Any]) -> Any:
+def _first(sql: str, look: Callable[[Node], Any]) -> Any:
     try:
         tree = json.loads(_parsed(sql))
     except RecursionError:
         return "what is nested too deep to be looked into"
     if tree.get("error"):
         return "what cannot be looked into"
-    return next((found for node, scope in _nodes(tree) if (found := look(node, scope))), None)
+    return next((found for node in _nodes(tree) if (found := look(node))), None)
 
 
 @lru_cache(maxsize=8)
@@ -178,22 +85,14 @@ def _parsed(sql: str) -> str:
     return text
 
 
-def _nodes(tree: Any) -> Iterator[tuple[dict[str, Any], Scope]]:
-    """Every node, with the names that WITH gives to tables where it stands."""
-    waiting: list[tuple[Any, Scope]] = [(tree, frozenset())]
+def _nodes(tree: Any) -> Iterator[Node]:
+    """All objects of a JSON document."""
+    waiting = [tree]
     while waiting:
-        node, scope = waiting.pop()
-        if isinstance(node, list):
-            waiting += [(part, scope) for part in node]
-        elif isinstance(node, dict):
-            if node.get("type") == "RECURSIVE_CTE_NODE":
-                scope |= {node.get("cte_name", "").casefold()}
-            named = node.get("cte_map", {}).get("map", ()) if isinstance(node.get("cte_map"), dict) else ()
-            for part in named:
-                waiting.append((part.get("value"), scope))
-                scope |= {part["key"].casefold()}  # seen by those behind it
-            yield node, scope
-            waiting += [(part, scope) for key, part in node.items() if key != "cte_map"]
+        node = waiting.pop()
+        if isinstance(node, dict):
+            yield node
+        waiting += node.values() if isinstance(node, dict) else node if isinstance(node, list) else ()
 
 
 def _other_table(node: dict[str, Any], tables: Collection[str]) -> str | None:
@@ -234,13 +133,13 @@ def functions() -> dict[str, bool]:
 
 
 @cache
-def _refused() -> Scope:
+def _refused() -> frozenset[str]:
     """Those that a definition may not call."""
     return frozenset({name for name, is_allowed in functions().items() if not is_allowed} | _OF_THE_PROCESS)
 
 
 @cache
-def _views() -> Scope:
+def _views() -> frozenset[str]:
     """Tables of its own that DuckDB finds by a bare name."""
     with duckdb.connect() as connection:
         found = connection.execute("SELECT lower(view_name) FROM duckdb_views() WHERE internal").fetchall()

@@ -17,7 +17,7 @@ from sqlglot import exp
 
 from r2n.data.conjunctive import ConjunctiveSelect
 from r2n.data.encoding import declaration, wrong_arity
-from r2n.data.fact_database import Database, FactDatabase, Select
+from r2n.data.fact_database import FactDatabase, Select
 from r2n.data.records import OnError
 from r2n.data.tables import Facts, Table
 from r2n.errors import ConfigError, DataError, Location, TheoryError, nearest
@@ -84,7 +84,7 @@ def _of_wrong_arity(facts: Sequence[Facts], declared: Sequence[Predicate]) -> di
     return wrong
 
 
-def add_derived(database: Database, name: str, definitions: Sequence[str], where: str) -> None:
+def add_derived(database: FactDatabase, name: str, definitions: Sequence[str], where: str) -> None:
     """Add what the definitions of a predicate give; rules that use it are applied until nothing new follows."""
     if not definitions:
         raise ConfigError("there is no definition", where=Location(where), hint="give a SELECT or a rule")
@@ -97,7 +97,7 @@ def add_derived(database: Database, name: str, definitions: Sequence[str], where
             break
 
 
-def _select(database: Database, name: str, text: str, where: str) -> Select:
+def _select(database: FactDatabase, name: str, text: str, where: str) -> Select:
     """A definition, SQL or rule, as SQL; the first predicate of a rule may be a word of SQL: From(x, y) -> ..."""
     begins_as_sql, rules = _BEGINS_SQL.match(text) is not None, ()
     try:
@@ -117,7 +117,7 @@ def _select(database: Database, name: str, text: str, where: str) -> Select:
     return _rule_select(database, name, rules[0], Select("", text, where, is_recursive=False))
 
 
-def _rule_select(database: Database, name: str, rule: Rule, select: Select) -> Select:
+def _rule_select(database: FactDatabase, name: str, rule: Rule, select: Select) -> Select:
     """The constants that the head takes where all of the body is known and no negated atom is a fact."""
     if not rule.body or not isinstance(rule.formula, Implies) or not isinstance(rule.formula.head, Atom):
         raise select.error("it is neither a SELECT nor a rule", hint="write body & ... -> head with one head atom")
@@ -149,7 +149,7 @@ def _rule_select(database: Database, name: str, rule: Rule, select: Select) -> S
     return replace(select, sql=found.sql("duckdb"), is_recursive=any(atom.predicate == name for atom in positive))
 
 
-def _check_atoms(database: Database, atoms: Sequence[Atom], select: Select) -> None:
+def _check_atoms(database: FactDatabase, atoms: Sequence[Atom], select: Select) -> None:
     for atom in atoms:
         arity = database.arities.get(atom.predicate)
         if arity is None:

@@ -29,7 +29,7 @@ def complete(
     if not theory.predicates:
         theory = _with_predicates_of(theory, facts)
     theory = theory.completed(theory.domains, theory.predicates)
-    members = _given_members(theory, domains)
+    members = given_members(theory.domains, domains)
     gathered = {d.name: set[str]() for d in theory.domains if d.is_open and d.name not in members}
     positions = {predicate.name: predicate.domains for predicate in theory.predicates}
     for group in facts:
@@ -66,17 +66,22 @@ def _with_predicates_of(theory: Theory, facts: Sequence[Facts]) -> Theory:
     return theory.completed(domains, predicates)
 
 
-def _given_members(theory: Theory, given: Mapping[str, Iterable[str]]) -> dict[str, set[str]]:
-    """The constants given for domains that the theory leaves open."""
-    declared = {domain.name: domain for domain in theory.domains}
+def given_members(
+    domains: Sequence[Domain], given: Mapping[str, Iterable[str]], hint: str | None = None
+) -> dict[str, set[str]]:
+    """The constants given for domains, of which the data says what is in them."""
+    known = {domain.name: domain for domain in domains}
     for name, constants in given.items():
         if isinstance(constants, str):
             raise DataError(f"domain '{name}': a list of constants was expected, not one text")
-        if name not in declared:
-            hint = nearest(name, declared) or f"declare it: domain {name}"
-            raise DataError(f"constants are given for domain '{name}', which the theory does not declare", hint=hint)
-        if not declared[name].is_open:
-            raise DataError(f"constants are given for domain '{name}', but the theory already says what is in it")
+        what = f"constants are given for domain '{name}', "
+        if name not in known:
+            raise DataError(
+                what + "which does not exist", hint=nearest(name, known) or hint or f"declare: domain {name}"
+            )
+        if not known[name].is_open:
+            hint = "declare them in one of its parts" if known[name].parts else None
+            raise DataError(what + "but the theory already says what is in it", hint=hint)
     return {name: set(constants) for name, constants in given.items()}
 
 

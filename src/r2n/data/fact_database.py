@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
 
 import duckdb
 import pyarrow as pa
@@ -35,33 +34,6 @@ class Select:
         """An error about this definition, with its first line."""
         excerpt = self.text.strip().split("\n")[0]
         return ConfigError(what, where=Location(self.where, excerpt=excerpt), hint=hint)
-
-
-@runtime_checkable
-class Database(Protocol):
-    """What definitions need of a database: a table of each predicate's true atoms, and one of those denied."""
-
-    arities: dict[str, int]
-
-    def create(self, predicate: str, arity: int) -> None:
-        """An empty table, and one for what is denied, where there are none yet."""
-        ...
-
-    def table(self, predicate: str, *, denied: bool = False) -> AtomTable:
-        """A predicate's table."""
-        ...
-
-    def check(self, select: Select) -> None:
-        """Refuse what is not one SELECT over facts."""
-        ...
-
-    def count(self, predicate: str) -> int:
-        """The number of a predicate's true atoms."""
-        ...
-
-    def add(self, predicate: str, select: Select) -> None:
-        """Add what a definition gives and the table does not hold yet."""
-        ...
 
 
 _NESTED = ("list", "array", "struct", "map", "union")

@@ -125,17 +125,9 @@ class FeatureRows:
         """These rows minus the bad ones, which `error` explains by their row in the source."""
         if not bad.any():
             return self
-        good = np.flatnonzero(~bad)
-        return replace(
-            self,
-            constants=self.constants.take(pa.array(good)),
-            texts=None if self.texts is None else self.texts.take(pa.array(good)),
-            labels=None if self.labels is None else self.labels.take(pa.array(good)),
-            vectors=None if self.vectors is None else self.vectors[good],
-            blank=self.blank[good],
-            rows=self.rows[good],
-            faults=(*self.faults, Fault(self.rows[bad], error)),
-        )
+        names = ("constants", "texts", "labels", "vectors", "blank", "rows")
+        kept = {name: _taken(getattr(self, name), np.flatnonzero(~bad)) for name in names}
+        return replace(self, **kept, faults=(*self.faults, Fault(self.rows[bad], error)))
 
     def checked(self) -> "FeatureRows":
         """Without numbers that are not finite, and without the second of two rows for one constant."""
@@ -165,6 +157,11 @@ class FeatureRows:
             return DataError(f"'{constant.as_py()}' has features already", where=rows.locate(row), hint=hint)
 
         return rows.without(is_repeated, repeated)
+
+
+def _taken(part: Any, rows: np.ndarray) -> Any:
+    """Some rows of an array, of texts or of numbers."""
+    return part.take(pa.array(rows)) if isinstance(part, pa.Array) else None if part is None else part[rows]
 
 
 def read_feature_records(source: Path | object, table: str | None = None) -> Records:
@@ -199,7 +196,7 @@ def feature_rows(
         texts = pc.fill_null(records.columns[column], "")
         blank = _is_blank(texts)
         filled = texts.filter(pa.array(~blank))
-        if len(filled) and _numbers(filled).null_count == 0:
+        if len(filled) and _numbers([filled], "TRY_CAST(trim(t0) AS DOUBLE)").null_count == 0:
             what = f"the column '{text}' is taken for text, but holds numbers: '{filled[0].as_py()}'"
             hint = f'for numbers write vector = ["{text}"]'
             raise DataError(what, where=records.locate(int(records.rows[np.flatnonzero(~blank)[0]]), column), hint=hint)
@@ -224,11 +221,11 @@ def _is_blank(column: pa.Array) -> np.ndarray:
     return pc.equal(pc.utf8_trim_whitespace(pc.fill_null(column, "")), "").to_numpy(zero_copy_only=False)
 
 
-def _numbers(column: pa.Array, kind: str = "DOUBLE") -> pa.Array:
-    """The cells as numbers (or lists of them), null where they are none."""
+def _numbers(cells: Sequence[pa.Array], sql: str) -> pa.Array:
+    """Numbers, or lists of them, from columns of text t0, t1, ...; null where they are none."""
     with closing(duckdb.connect()) as connection:
-        connection.register("given", pa.table({"cell": column}))
-        table = connection.sql(f"SELECT TRY_CAST(trim(cell) AS {kind}) AS value FROM given").to_arrow_table()
+        connection.register("given", pa.table(list(cells), [f"t{i}" for i in range(len(cells))]))
+        table = connection.sql(f"SELECT {sql} AS value FROM given").to_arrow_table()
     return pa.chunked_array(table.column(0).chunks, table.schema.field(0).type).combine_chunks()
 
 
@@ -236,55 +233,46 @@ ReadVectors = tuple[np.ndarray, np.ndarray, np.ndarray, Callable[[int], DataErro
 
 
 def _read_vectors(records: Records, columns: list[int]) -> ReadVectors:
-    """The vectors, the rows without any number, the rows that are wrong, and their errors; one number a column."""
-    filled = records.columns[columns[0]].filter(pa.array(~_is_blank(records.columns[columns[0]])))
-    if len(columns) == 1 and len(filled) and filled[0].as_py().lstrip().startswith("["):
-        return _read_lists(records, columns[0])
-    parsed = [_numbers(records.columns[column]) for column in columns]
-    unreadable = np.stack([part.is_null().to_numpy(zero_copy_only=False) for part in parsed], 1)
-    blank = np.stack([_is_blank(records.columns[column]) for column in columns], 1).all(axis=1)
-    vectors = np.stack([pc.fill_null(part, 0.0).to_numpy(zero_copy_only=False) for part in parsed], 1)
+    """The vectors, the rows without any number, the rows that are wrong, and their errors.
 
-    def error(row: int) -> DataError:
-        at = int(np.searchsorted(records.rows, row))
-        column = columns[int(np.flatnonzero(unreadable[at])[0])]
-        cell = shortened(records.columns[column][at].as_py() or "")
-        what = f"'{cell}' in column '{records.names[column]}' is no number"
-        hint = "a vector needs a number in each of its columns; for words write text = instead of vector ="
-        return DataError(what, where=records.locate(row, column), hint=hint)
-
-    return single_precision(vectors), np.asarray(blank), np.asarray(unreadable.any(axis=1) & ~blank), error
-
-
-def single_precision(vectors: np.ndarray) -> np.ndarray:
-    """As float32."""
-    with np.errstate(over="ignore"):  # what is too large becomes infinite, and is refused as such
-        return vectors.astype(np.float32)
-
-
-def _read_lists(records: Records, column: int) -> ReadVectors:
-    """The same for one list of numbers a row; wrong are rows with another length or no list."""
-    blank = _is_blank(records.columns[column])
-    lists = _numbers(records.columns[column], "DOUBLE[]")
+    A column holds a number a row, or the only one a list of numbers; wrong are rows with another length or no numbers.
+    """
+    cells = [records.columns[column] for column in columns]
+    blank = np.logical_and.reduce([_is_blank(column) for column in cells])
+    filled = cells[0].filter(pa.array(~blank))
+    are_lists = len(columns) == 1 and len(filled) > 0 and (filled[0].as_py() or "").lstrip().startswith("[")
+    numbers = ", ".join(f"TRY_CAST(trim(t{i}) AS DOUBLE)" for i in range(len(cells)))
+    lists = _numbers(cells, "TRY_CAST(trim(t0) AS DOUBLE[])" if are_lists else f"[{numbers}]")
     sizes = pc.fill_null(pc.list_value_length(lists), -1).to_numpy(zero_copy_only=False).copy()
     parents = pc.list_parent_indices(lists).to_numpy(zero_copy_only=False)
     sizes[parents[pc.list_flatten(lists).is_null().to_numpy(zero_copy_only=False)]] = -1  # a list with a null
     model = int(np.concatenate([np.flatnonzero(sizes > 0), [0]])[0])
-    good = sizes == max(int(sizes[model]), 1)
-    vectors = np.zeros((len(lists), max(int(sizes[model]), 1)))
-    flat = lists.filter(pa.array(good)).flatten()
-    vectors[good] = flat.to_numpy(zero_copy_only=False).reshape(-1, vectors.shape[1])
+    width = max(int(sizes[model]), 1)
+    good = sizes == width
+    vectors = np.zeros((len(lists), width))
+    vectors[good] = lists.filter(pa.array(good)).flatten().to_numpy(zero_copy_only=False).reshape(-1, width)
 
     def error(row: int) -> DataError:
-        size, where = int(sizes[np.searchsorted(records.rows, row)]), records.locate(row, column)
-        if size < 0:
-            what = f"column '{records.names[column]}' has no list of finite numbers here"
+        at = int(np.searchsorted(records.rows, row))
+        which = 0 if are_lists else lists[at].as_py().index(None)
+        name, where = records.names[columns[which]], records.locate(row, columns[which])
+        if not are_lists:
+            what = f"'{shortened(cells[which][at].as_py() or '')}' in column '{name}' is no number"
+            hint = "a vector needs a number in each of its columns; for words write text = instead of vector ="
+            return DataError(what, where=where, hint=hint)
+        if sizes[at] < 0:
+            what = f"column '{name}' has no list of finite numbers here"
             return DataError(what, where=where, hint="write it as [0.5, 1, -2]")
         other = records.locate(int(records.rows[model]))
-        what = f"a vector of {size} numbers, where that at {other} has {sizes[model]}"
+        what = f"a vector of {sizes[at]} numbers, where that at {other} has {width}"
         return DataError(what, where=where, hint="all vectors of a domain have one length")
 
-    return single_precision(vectors), blank, ~good & ~blank, error
+    return _single_precision(vectors), blank, ~good & ~blank, error
+
+
+def _single_precision(vectors: np.ndarray) -> np.ndarray:
+    with np.errstate(over="ignore"):  # what is too large becomes infinite, and is refused as such
+        return vectors.astype(np.float32)
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,11 +280,10 @@ class FeatureTable:
     """Where the features of a domain's constants stand, and how to read them.
 
     `source` is a file, an object with `__arrow_c_stream__` (pandas, polars, pyarrow), or a mapping from constants to
-    texts or to arrays of numbers, all of one shape. Of a table, `key` is the column with the constants (the first one
-    by default), `text` a column of text, and `vector` columns of numbers, or one column of lists. `label` is a
-    column with what people call the constants, which is shown and not read. With `names`, each constant's own name is
-    its text, and there is no source. A constant without features is an error, or (`missing = "learn"`) has a learned
-    vector as those of other domains have. `table` is the one to read of an SQLite file.
+    texts or to arrays of one shape. Of a table, `key` is the column with the constants (default: the first), `text` a
+    column of text, `vector` columns of numbers or one of lists, `label` what people call the constants (shown only).
+    With `names`, a constant's name is its text. A constant without features is an error, or (`missing = "learn"`) has
+    a learned vector.
     """
 
     source: Path | object | None = None
@@ -385,15 +372,18 @@ class Features:
                 raise DataError(what)
         constants = np.concatenate([self.constants, added.constants])
         order = np.argsort(constants)
-        texts = None if self.texts is None or added.texts is None else (*self.texts, *added.texts)
-        labels = None if self.labels is None else (*self.labels, *(added.labels or [""] * len(added)))
-        both = None if self.vectors is None or added.vectors is None else np.concatenate([self.vectors, added.vectors])
+        both = None if self.vectors is None or added.vectors is None else [self.vectors, added.vectors]
+
+        def joined(one: Sequence[str] | None, other: Sequence[str] | None) -> tuple[str, ...] | None:
+            both = None if one is None else (*one, *(other or [""] * len(added)))
+            return both and tuple(both[i] for i in order)
+
         return replace(
             self,
             constants=constants[order],
-            texts=None if texts is None else tuple(texts[i] for i in order),
-            vectors=None if both is None else both[order],
-            labels=None if labels is None else tuple(labels[i] for i in order),
+            texts=joined(self.texts, added.texts),
+            vectors=None if both is None else np.concatenate(both)[order],
+            labels=joined(self.labels, added.labels),
         )
 
     def digest(self) -> str:
@@ -474,7 +464,7 @@ def _from_mapping(given: Mapping[object, object]) -> FeatureRows:
     arrays: list[np.ndarray] = []
     for row, (key, value) in enumerate(zip(keys, values, strict=True)):
         try:
-            arrays.append(single_precision(np.asarray(value, np.float64)))
+            arrays.append(_single_precision(np.asarray(value, np.float64)))
         except (TypeError, ValueError):
             what = f"the features of '{key}' are no array of numbers"
             raise DataError(what, where=locate(row), hint="give a text, or numbers of one shape") from None
@@ -506,12 +496,10 @@ def _of_domain(language: Language, domain: Domain, rows: FeatureRows, missing: s
         raise DataError(f"'{name}' has no features ({more})", where=where, hint=hint)
     chosen = found[has_some]
 
-    def taken(texts: pa.Array | None) -> tuple[str, ...] | None:
-        return None if texts is None else tuple(texts.take(pa.array(chosen)).to_pylist())
-
-    vectors = None if rows.vectors is None else rows.vectors[chosen]
+    taken = (_taken(part, chosen) for part in (rows.texts, rows.labels))
+    texts, labels = (None if part is None else tuple(part.to_pylist()) for part in taken)
     ignored = len(rows.constants) - int((found >= 0).sum())
-    return Features(domain, members[has_some], taken(rows.texts), vectors, ignored, taken(rows.labels))
+    return Features(domain, members[has_some], texts, _taken(rows.vectors, chosen), ignored, labels)
 
 
 def constant_labels(

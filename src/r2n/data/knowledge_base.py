@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from jaxtyping import Bool, Int64
 
-from r2n.data.encoding import EncodedFacts, complete, encode_facts
+from r2n.data.encoding import EncodedFacts, complete, encode_facts, given_members
 from r2n.data.features import Features, FeatureTable, read_features
 from r2n.data.herbrand import Codes, HerbrandBase, closed_atoms, is_first
 from r2n.data.tables import Facts
@@ -256,19 +256,10 @@ def members_of(language: Language, constants: np.ndarray) -> Members:
 
 def check_declared(language: Language, declared: Mapping[str, Iterable[str]]) -> Members:
     """Constants declared to be in domains, by domain; only new ones, and only in domains that may grow."""
-    domains = {domain.name: domain for domain in language.domains}
-    found: Members = {}
-    for name, constants in declared.items():
-        if name not in domains:
-            hint = nearest(name, domains) or f"the domains are: {', '.join(domains)}"
-            raise DataError(f"constants are given for domain '{name}', which does not exist", hint=hint)
-        if isinstance(constants, str):
-            raise DataError(f"domain '{name}': a list of constants was expected, not one text")
-        if not domains[name].is_open:
-            what = f"constants are given for domain '{name}', but the theory already says what is in it"
-            raise DataError(what, hint="declare them in one of its parts" if domains[name].parts else None)
-        found[name] = set(constants)
-        old = found[name].intersection(language.constants)
+    hint = f"the domains are: {', '.join(domain.name for domain in language.domains)}"
+    found = given_members(language.domains, declared, hint)
+    for name, constants in found.items():
+        old = constants.intersection(language.constants)
         if old:
             raise DataError(f"'{min(old)}' is declared to be in '{name}', but it is no new constant")
     return found

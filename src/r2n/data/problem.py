@@ -3,8 +3,7 @@
 import os
 import re
 import tomllib
-from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import combinations
@@ -27,11 +26,10 @@ from r2n.data.herbrand import HerbrandBase, closed_atoms, union
 from r2n.data.knowledge_base import Evidence, KnowledgeBase
 from r2n.data.records import OnError, check_file, table_formats
 from r2n.data.stored_tables import PostgresTable, is_postgres
-from r2n.data.tables import FactRows, Facts, FirstRow, Occurrences, Table, is_unusual, read_facts, vocabulary
+from r2n.data.tables import Facts, Table, read_facts, unusual_first_rows
 from r2n.data.text_tables import read_text
 from r2n.errors import ConfigError, DataError, Location, counted
-from r2n.files import read_file
-from r2n.logic.parser import parse_theory, read_theory
+from r2n.logic.parser import parse_theory, read_theory, read_utf8
 from r2n.logic.theory import Theory
 from r2n.options import GroundingOptions, ModelOptions, Options, Section, TrainingOptions, Whole, as_tuple, option_error
 
@@ -58,7 +56,10 @@ def checked_path(folder: Path, given: str) -> Path:
 Names = Annotated[tuple[str, ...], BeforeValidator(as_tuple)]
 MOST_PARTS = 100
 _PART = r"""(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+"""
-_LONG_KEY = re.compile(rf"(?<![\w-]){_PART}(?:\.[ \t]*+{_PART}){{{MOST_PARTS}}}")
+_UNREADABLE = (  # TOML's reader takes the square of the length of keys; no path and no name has a NUL
+    (re.compile(rf"(?<![\w-]){_PART}(?:\.[ \t]*+{_PART}){{{MOST_PARTS}}}"), f"a key has more than {MOST_PARTS} parts"),
+    (re.compile(r"\\u0000|\\U00000000"), "a text holds the character NUL"),
+)
 
 
 def _check_format(name: str) -> str:
@@ -69,10 +70,7 @@ def _check_format(name: str) -> str:
 
 
 class TableOptions(Section):
-    """Where facts stand: a file, or a table or query of a database, and how to read it.
-
-    `table` is the address of a database, `postgresql://HOST/DATABASE`, or, of an SQLite file, one of its tables.
-    """
+    """A table of facts; `table` is the address of a database or, of an SQLite file, one of its tables."""
 
     file: str | None = None
     predicate: str | None = None
@@ -158,27 +156,15 @@ class ProblemFile(Section):
 
 def read_problem_file(path: Path) -> ProblemFile:
     """The checked options of a problem file."""
-    try:
-        text = read_file(path).decode("utf-8-sig")
-    except FileNotFoundError as error:
-        raise ConfigError(f"there is no problem file {path}", hint="a problem is a .toml file or its folder") from error
-    except UnicodeDecodeError as error:
-        line = error.object[: error.start].count(b"\n") + 1
-        where = Location(str(path), line)
-        raise ConfigError("the file is not UTF-8 text", where=where, hint="save it as UTF-8") from error
-    except OSError as error:
-        raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
+    text = read_utf8(path, "problem", ConfigError, "a problem is a .toml file or its folder")
     if not text.strip():
         hint = 'it needs at least [facts] train = "FILE"'
         raise ConfigError("the problem file is empty", where=Location(str(path)), hint=hint)
-    long = _LONG_KEY.search(text)
-    if long is not None:  # TOML's reader takes the square of their length
-        where = Location(str(path), text.count("\n", 0, long.start()) + 1)
-        raise ConfigError(f"a key has more than {MOST_PARTS} parts", where=where)
+    for pattern, what in _UNREADABLE:
+        if found := pattern.search(text):
+            raise ConfigError(what, where=Location(str(path), text.count("\n", 0, found.start()) + 1))
     try:
-        document = tomllib.loads(text.replace("\r\n", "\n"))
-        _check_nul(document, path)
-        return ProblemFile.model_validate(document)
+        return ProblemFile.model_validate(tomllib.loads(text.replace("\r\n", "\n")))
     except tomllib.TOMLDecodeError as error:
         match = re.search(r"(.*) \(at line (\d+), column (\d+)\)", str(error))
         if match is None:
@@ -193,16 +179,6 @@ def read_problem_file(path: Path) -> ProblemFile:
     except (ValueError, RecursionError) as error:  # Python's own limits: thousands of digits or brackets
         what = "it is nested too deep" if isinstance(error, RecursionError) else "a number has too many digits"
         raise ConfigError(f"the problem file cannot be read: {what}", where=Location(str(path))) from error
-
-
-def _check_nul(value: Any, path: Path) -> None:
-    """No path and no name has a NUL character, which TOML can write."""
-    parts = [*value, *value.values()] if isinstance(value, dict) else value if isinstance(value, list) else []
-    for part in parts:
-        _check_nul(part, path)
-    if isinstance(value, str) and "\0" in value:
-        what = f"a text holds the character NUL: {value[:40]!r}"
-        raise ConfigError(what, where=Location(str(path)), hint="take it out")
 
 
 def _find_key(keys: list[str], text: str, path: Path) -> Location:
@@ -246,9 +222,8 @@ _BACKGROUND = "background"
 class LoadReport:
     """What reading found: facts read per split, duplicates among them, and what was refused.
 
-    `unused_features` counts for each domain the rows of features whose constants are not in it, `empty` for each split
-    the rows that state nothing, where tables may have such (`empty = "skip"`). `notes` say which rows were taken for
-    headers, `warnings` which may be headers but were read as facts.
+    `unused_features` counts rows of features of other constants by domain, `empty` rows that state nothing by split.
+    `notes` say which rows were read as headers, `warnings` which may be headers but were read as facts.
     """
 
     facts: tuple[tuple[str, int], ...]
@@ -297,10 +272,8 @@ class Problem:
     ) -> "Problem":
         """Read the tables and join them; `on_error="skip"` collects wrong rows in the report.
 
-        `features` gives the constants of domains texts or vectors: a FeatureTable each, or {constant: text or array}.
-        `derived` defines predicates by SQL or rules over the facts and the `background`, which serves nothing else:
-        its facts are no evidence. Queries are never read for it. `candidates` names predicates of which ground rules
-        hold only atoms that are found as it says, and labelled atoms and queries if some of them are false.
+        `features` are FeatureTables or {constant: text or array} by domain. `derived` defines predicates by SQL or by
+        rules over the facts and the `background`, which is no evidence. `candidates` limits the atoms in ground rules.
         """
         skip: OnError = "skip" if on_error == "skip" else "raise"
         for split, argument in ((TRAIN, "facts"), (_BACKGROUND, "background")):
@@ -310,7 +283,8 @@ class Problem:
         tables = {TRAIN: facts, **(queries or {}), _BACKGROUND: background}
         read = {split: [read_facts(t, on_error=skip, theory=theory) for t in part] for split, part in tables.items()}
         rows = {split: [group for part in parts for group in part.facts] for split, parts in read.items()}
-        rejected = [error for parts in read.values() for part in parts for error in part.rejected]
+        tables_read = [part for parts in read.values() for part in parts]
+        rejected = [error for part in tables_read for error in part.rejected]
         options_of_derived = {"declared": theory.predicates, "on_error": skip, "source": source}
         added, wrong = derive(derived or {}, rows[TRAIN], rows.pop(_BACKGROUND), **options_of_derived)
         rows[TRAIN] += added
@@ -330,7 +304,7 @@ class Problem:
         duplicates = tuple((split, count - len(splits[split])) for split, count in counts)
         train, where = splits.pop(TRAIN), Location(source) if source is not None else None
         sources = candidate_sources(base, candidates or {}, train, splits, where)
-        first = [part.first for parts in read.values() for part in parts if part.first is not None]
+        first = [part.first for part in tables_read if part.first is not None]
         notes = (note for part in sources.values() for note in part.notes)
         report = LoadReport(
             tuple(counts),
@@ -339,7 +313,7 @@ class Problem:
             tuple((domain, part.ignored) for domain, part in read_in.items()),
             tuple((split, count) for split, parts in read.items() if (count := sum(part.empty for part in parts))),
             (*(row.note for row in first if row.is_header), *notes),
-            tuple(row.note for row in _unusual_first_rows(read, written, domains or {}, described)),
+            tuple(row.note for row in unusual_first_rows(tables_read, written, domains or {}, described)),
         )
         labelled = union(train.atoms, *(part.atoms for part in splits.values()))
         found = find_candidates(base, sources, labelled, read_in)
@@ -364,17 +338,13 @@ class Problem:
     ) -> "Problem":
         """The problem of facts given in Python; no file is needed.
 
-        - `facts`: a pandas, polars or pyarrow table of triples (head, relation, tail; a fourth column, or one called
-          label or truth, holds 1 or 0); a list of tuples (predicate, constant, ...) with True or False at the end if
-          need be; a list of atoms as text, false ones with `!`; {predicate: table or list of its arguments}; a path; or
-          a list of such tables. Tuples of three are triples if the theory names their second items as predicates;
-          without a theory, if their first items are constants of other tuples.
+        - `facts`: a pandas, polars or pyarrow table of triples (head, relation, tail, perhaps a label), a list of
+          tuples (predicate, constant, ..., perhaps True or False), a list of atoms as text, false ones with `!`,
+          {predicate: table or list of its arguments}, a path, or a list of such tables.
         - `theory`: rules and declarations, as text, path or Theory. None: no rules.
         - `queries`: with their truth, in the same forms: {"valid": ..., "test": ...}, or those of "test".
-        - `features`: of domains, each a pandas, polars or pyarrow table (the first column or the index holds the
-          constants), {constant: text or array}, or a FeatureTable.
-        - `split`: instead of queries, the shares of (train, valid, test) or (train, test): the facts of each predicate
-          and truth are divided at random, by `seed`. Facts of closed predicates stay in train.
+        - `features`: by domain, a table, {constant: text or array}, or a FeatureTable.
+        - `split`: instead of queries, the shares of (train, valid, test) or (train, test), drawn by `seed`.
         - `domains`: the constants of domains that the theory leaves open. By default those in the facts.
 
         >>> facts = [("near", "rome", "ostia"), ("near", "ostia", "rome"), ("near", "rome", "tivoli")]
@@ -450,50 +420,6 @@ class Problem:
     def atoms(self) -> Int64[np.ndarray, " atoms"]:
         """Codes of the evidence and of all queries, sorted and distinct."""
         return union(self.train.atoms, *(part.atoms for part in self.queries.values()))
-
-
-def _unusual_first_rows(
-    read: Mapping[str, Sequence[FactRows]],
-    theory: Theory,
-    listed: Collection[str],
-    described: Sequence[Sequence[pa.Array]],
-) -> Iterator[FirstRow]:
-    """First rows that were read as facts and may be headers; constants `listed` by domain or `described` are none."""
-    parts = [part for split in read.values() for part in split]
-    groups = [group for part in parts for group in part.facts]
-    first = {
-        group: part.first
-        for part in parts
-        for group in part.facts
-        if part.first is not None and not part.first.is_header and group.rows[0] == part.first.row
-    }
-    domains = {predicate.name: predicate.domains for predicate in theory.predicates}
-    sizes, of_table = Counter(), defaultdict(list)
-    for i, group in enumerate(groups):
-        sizes[group.predicate] += len(group)
-        of_table[id(group.table)].append(i)
-    seen: dict[bool, tuple[list[list[pa.Array]], Occurrences]] = {}
-    for group, row in first.items():
-        is_triple = group.table.predicate is None
-        is_known = any(d.listed is not None or d.name in listed for d in domains.get(group.predicate, theory.domains))
-        if is_known or (is_triple and sizes[group.predicate] > 1):
-            continue
-        if is_triple not in seen:
-            cells = [_cells(g, int(g in first), is_triple=is_triple) for g in groups]
-            heads = {column[0].as_py() for g in first for column in _cells(g, 0, is_triple=is_triple)}
-            seen[is_triple] = cells, Occurrences([*cells, *described], heads)
-        (cells, others), own = seen[is_triple], of_table[id(group.table)]
-        columns = [pa.concat_arrays(parts) for parts in zip(*(cells[i] for i in own), strict=True)]
-        names = vocabulary(theory, (Path(row.source).name.split(".")[0],))
-        constants = [column[0].as_py() for column in _cells(group, 0, is_triple=is_triple)]
-        if is_unusual(constants, columns, own, others, names):
-            yield row
-
-
-def _cells(facts: Facts, start: int, *, is_triple: bool) -> list[pa.Array]:
-    """The constants of facts from one on, by position; where predicates are cells too, these first."""
-    predicates = [pa.repeat(pa.scalar(facts.predicate), len(facts) - start)] if is_triple else []
-    return [*predicates, *(column[start:] for column in facts.arguments)]
 
 
 def _first_mention(groups: Sequence[Facts], name: str) -> Location | None:

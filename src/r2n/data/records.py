@@ -7,7 +7,7 @@ from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import ClassVar, Literal, Protocol, runtime_checkable
+from typing import ClassVar, Literal
 
 import duckdb
 import numpy as np
@@ -41,13 +41,8 @@ class Fault:
     is_allowed: bool = False
 
 
-@runtime_checkable
-class Locate(Protocol):
-    """Gives the location of a row (from 0) of a source, and of one of its columns (from 0)."""
-
-    def __call__(self, row: int, column: int | None = None, /) -> Location:
-        """The location."""
-        ...
+Locate = Callable[..., Location]
+"""Gives the location of a row (from 0) of a source, and perhaps of one of its columns (from 0)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +58,8 @@ class Layout:
 class Records:
     """The readable rows of a source, by column.
 
-    `names` are the columns' names, () if the source has none. `rows` is the index of each row in the source, from 0:
-    its line in a text file, its record elsewhere; `locate` gives its location. `kinds` says for each column (none: for
-    no column) which cells are no constants, and what they are: null, or a key of NO_CONSTANTS. `layout` says which
-    column is what, if the format does.
+    `names` are the columns' names, if any; `rows` is the line of each row in a text file, else its record, from 0.
+    `kinds` has for each column (or is empty) what cells are that are no constants: a key of NO_CONSTANTS.
     """
 
     source: str
@@ -189,7 +182,7 @@ def format_of(path: Path, called: str | None = None) -> TableFormat:
         f"no reader for '{suffix}{path.suffix if is_packed else ''}' files",
         where=Location(str(path)),
         hint=f"known: {endings}; text also with .gz or .zst behind; no ending means `p(a, b).` facts;"
-        ' or say what it is: format = "prolog", in the problem file beside file = ...',
+        ' or say what it is: format = "prolog", in the problem file next to file = ...',
     )
 
 

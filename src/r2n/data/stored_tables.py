@@ -4,7 +4,7 @@ import os
 import re
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -58,15 +58,14 @@ def _refuse_mixed(source: object, name: str) -> None:
         try:
             pa.array(cells)
         except (pa.ArrowException, TypeError, ValueError):
-            given = enumerate(zip(cells, cells.isna(), strict=True))
-            rows = [(row, type(cell)) for row, (cell, is_empty) in given if not is_empty] or [(0, type(None))]
+            is_filled = ~cells.isna()
+            rows = [(row, type(cell)) for row, cell in enumerate(cells) if is_filled.iloc[row]] or [(0, type(None))]
             first = rows[0][1]
             row, kind = next((pair for pair in rows if pair[1] is not first), rows[0])
             what = f"column '{column}' holds {_a(kind)}"
             what += f", where the first cell holds {_a(first)}" if kind is not first else ""
-            holds_many = any(hasattr(part, "__iter__") and not issubclass(part, str | bytes) for _, part in rows)
             hint = f"give the column one type, text or numbers: frame['{column}'].astype(str)"
-            if holds_many:
+            if any(hasattr(part, "__iter__") and not issubclass(part, str | bytes) for _, part in rows):
                 hint = (
                     f"give each constant a row or a column of its own: of lists, frame.explode('{column}') makes rows"
                 )
@@ -85,32 +84,33 @@ class Parquet(TableFormat):
 
     def records(self, path: Path, options: ReadOptions) -> Sequence[Records]:
         """The rows of the file."""
-        try:
-            with pq.ParquetFile(path) as file:
-                check_rows(path, file.metadata)
-                return [as_text(file.read(), str(path))]
-        except (pa.ArrowException, duckdb.Error, OSError) as error:
-            raise unreadable(path, "Parquet", error) from None
+        with _opened(path) as file:
+            return [as_text(file.read(), str(path))]
 
     def chunks(self, path: Path, options: ReadOptions, size: int) -> Iterator[Records]:
         """The rows of the file, `size` at a time."""
         before = 0
-        try:
-            with pq.ParquetFile(path) as file:
-                check_rows(path, file.metadata)
-                for batch in file.iter_batches(batch_size=size):
-                    records = as_text(pa.Table.from_batches([batch]), str(path))
-                    yield replace(records, rows=records.rows + before)
-                    before += batch.num_rows
-        except (pa.ArrowException, OSError) as error:
-            raise unreadable(path, "Parquet", error) from None
+        with _opened(path) as file:
+            for batch in file.iter_batches(batch_size=size):
+                records = as_text(pa.Table.from_batches([batch]), str(path))
+                yield replace(records, rows=records.rows + before)
+                before += batch.num_rows
 
 
-def check_rows(path: Path, metadata: pq.FileMetaData) -> None:
-    """Refuse a file that says it has far more rows than it has room for: they would fill the memory."""
-    rows = sum(metadata.row_group(i).num_rows for i in range(metadata.num_row_groups))
-    if rows > MANY and rows > MOST_ROWS_A_BYTE * path.stat().st_size:
-        raise unreadable(path, "a table of facts", f"{rows:,} rows in {path.stat().st_size:,} bytes repeat each other")
+@contextmanager
+def _opened(path: Path) -> Iterator[pq.ParquetFile]:
+    """A file, unless it says that it has far more rows than it has room for: they would fill the memory."""
+    try:
+        with pq.ParquetFile(path) as file:
+            rows, size = (
+                sum(file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)),
+                path.stat().st_size,
+            )
+            if rows > MANY and rows > MOST_ROWS_A_BYTE * size:
+                raise unreadable(path, "a table of facts", f"{rows:,} rows in {size:,} bytes repeat each other")
+            yield file
+    except (pa.ArrowException, duckdb.Error, OSError) as error:
+        raise unreadable(path, "Parquet", error) from None
 
 
 def source_name(source: object) -> str:
@@ -174,14 +174,13 @@ class SQLite(TableFormat):
                 query = "SELECT name, type FROM sqlite_master"
                 query += " WHERE type IN ('table', 'view') AND substr(name, 1, 7) <> 'sqlite_'"
                 kinds = dict(connection.execute(query))
-                listed = f"the tables are: {', '.join(sorted(kinds)) or 'none'}"
-                if name is None and len(kinds) != 1:
-                    hint = f"say which with `table`; {listed}"
-                    raise DataError(f"the database has {len(kinds)} tables", where=where, hint=hint)
-                if name is not None and name not in kinds:
-                    hint = f"{nearest(name, list(kinds))} {listed}".strip()
-                    raise DataError(f"the database has no table '{name}'", where=where, hint=hint)
-                name = next(iter(kinds)) if name is None else name
+                if name is None and len(kinds) == 1:
+                    (name,) = kinds
+                if name is None or name not in kinds:
+                    what = f"the database has no table '{name}'" if name else f"the database has {len(kinds)} tables"
+                    near, listed = nearest(name or "", kinds), ", ".join(sorted(kinds)) or "none"
+                    hint = f"{near} say which with `table`; the tables are: {listed}".strip()
+                    raise DataError(what, where=where, hint=hint)
                 if kinds[name] == "view":
                     left = iter(range(MOST_STEPS // STEPS_AT_ONCE))
                     connection.set_progress_handler(lambda: next(left, None) is None, STEPS_AT_ONCE)
@@ -332,22 +331,15 @@ def _selected(table: PostgresTable, cursor: Any) -> str:
     there = [(row[0], row[1]) for row in cursor.fetchall()]
     named = [(schema, name) for schema, name in there if table.schema in (None, schema) and table.name in (None, name)]
     if len(named) != 1:
-        raise _no_one_table(table, there, len(named))
+        wanted = ".".join(part or "*" for part in (table.schema, table.name))
+        near = (
+            ""
+            if named
+            else nearest(table.name or table.schema or "", sorted({part for pair in there for part in pair}))
+        )
+        listed = ", ".join([*map(".".join, there[:MOST_LISTED]), *["..."] * (len(there) > MOST_LISTED)])
+        hint = f"{near} say which with `schema` and `name`; the tables are: {listed or 'none that this user may read'}"
+        raise DataError(
+            f"{len(named) or 'no'} tables are called {wanted}", where=Location(str(table)), hint=hint.strip()
+        )
     return ".".join(f'"{part.replace(chr(34), chr(34) * 2)}"' for part in named[0])
-
-
-def _no_one_table(table: PostgresTable, there: Sequence[tuple[str, str]], found: int) -> DataError:
-    where, listed = Location(str(table)), [f"{schema}.{name}" for schema, name in there]
-    more = ", ..." if len(listed) > MOST_LISTED else ""
-    hint = f"the tables are: {', '.join(listed[:MOST_LISTED]) or 'none that this user may read'}{more}"
-    if found:
-        what = f"{found} tables are meant" if table.name is None else f"{found} schemas have a table '{table.name}'"
-        return DataError(what, where=where, hint=f"say which with `schema` and `name`; {hint}")
-    names = {name for _, name in there}
-    if table.schema is not None and table.schema not in {schema for schema, _ in there}:
-        what, near = f"there is no schema '{table.schema}'", nearest(table.schema, sorted({s for s, _ in there}))
-    elif table.name is None:
-        what, near = "the database has no table", ""
-    else:
-        what, near = f"there is no table '{table.name}'", nearest(table.name, sorted(names))
-    return DataError(what, where=where, hint=f"{near} {hint}".strip())

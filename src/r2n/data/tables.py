@@ -1,6 +1,7 @@
 """Tables of facts: their columns, headers and rows, from any source."""
 
 import re
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -52,16 +53,12 @@ class FactSource(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Where facts are, and how to read them.
+    """Where facts are, and how to read them (docs/data.md, "Tables").
 
     `source` is a file, a PostgresTable or the address of a database, an object with `__arrow_c_stream__` (pandas,
-    polars, pyarrow), or a FactSource. Without `predicate` its rows are triples `head relation tail`, perhaps with a
-    label 1/0 as fourth column, or facts that name their predicate (`p(a, b).`, RDF); with it, all columns are
-    arguments. `columns` picks the arguments (or head, relation, tail) by name, `label` the labels; a column called
-    label or truth is one anyway. `header` says whether a TSV or CSV file begins with the names of its columns (None: it
-    does if columns are picked by name, else `is_header` decides). `table` is the one to read of a database with
-    several. `called` is how errors call the source. `format` is the name of a registered format, if a file's ending
-    does not say it. `empty`: "skip" if a row with an empty cell states nothing; by default that is an error.
+    polars, pyarrow), or a FactSource. Without `predicate` its rows are triples, or facts that name their predicate.
+    `header` None: there is one if columns are picked by name, else `is_header` decides. `called` is how errors call
+    the source.
     """
 
     source: Path | object
@@ -114,11 +111,9 @@ class Table:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Facts:
-    """The facts of one predicate and arity in one source.
+    """The facts of one predicate and arity in one source: an array of constants (text) per position.
 
-    `arguments` holds an array of constants (text) per position. `rows` is the index of each fact in the source, from
-    0: its line in a text file, else its record; `locate` gives its location. `names` are those of the columns of the
-    arguments, () if the source names none.
+    `rows` is the line of each fact in a text file, else its record, from 0. `names` are those of the columns, if any.
     """
 
     predicate: str
@@ -164,9 +159,8 @@ class FactRows:
 def read_facts(table: Table, *, on_error: OnError = "raise", theory: Theory = NO_THEORY) -> FactRows:
     """The facts of a table, by predicate.
 
-    A row that cannot be read is a DataError that names its location; `on_error="skip"` collects these errors and
-    keeps the other rows. A file that cannot be read at all (missing, empty, damaged, no UTF-8) always raises. The names
-    in the `theory` help to see whether a table has a header.
+    A wrong row is a DataError; `on_error="skip"` collects these and keeps the other rows, but a file that cannot be
+    read at all always raises. The names in the `theory` help to see whether a table has a header.
     """
     if on_error not in ("raise", "skip"):
         raise ConfigError(f"on_error is 'raise' or 'skip', not '{on_error}'")
@@ -339,7 +333,7 @@ def _without_empty(records: Records, column: int, *, is_allowed: bool) -> Record
     def error(row: int) -> DataError:
         hint = (
             "every constant, relation and label needs a value: fill it in, or take the row out; where an empty cell"
-            ' says that there is no such fact, as in a table of many columns, set empty = "skip" beside file = ...'
+            ' says that there is no such fact, as in a table of many columns, set empty = "skip" next to file = ...'
         )
         return DataError(f"{name} is empty", where=records.locate(row, column), hint=hint)
 
@@ -464,43 +458,68 @@ def _is_above_numbers(column: pa.Array, pattern: str = _NUMBER) -> bool:
     return bool(is_like) and re.search(r"\d", column[0].as_py()) is None
 
 
-class Occurrences:
-    """How often constants occur in tables, by row: all that first rows are compared with, counted once.
+def unusual_first_rows(
+    read: Sequence[FactRows], theory: Theory, listed: Collection[str], described: Sequence[Sequence[pa.Array]]
+) -> Iterator[FirstRow]:
+    """First rows that were read as facts and look like headers: their constants occur in no other row.
 
-    `groups` are columns of constants. `known` are those of the given `first` that occur, `alone` and `rows` for each
-    group the number of rows whose constants all occur once, and of all rows.
+    That a constant occurs once is no sign of a header where it is usual; one of the theory's names, or a word above
+    numbers and codes, is. The constants of domains that are `listed`, and those `described` by features, are none.
     """
+    groups, of_table, sizes = [group for part in read for group in part.facts], defaultdict(list), Counter()
+    for i, group in enumerate(groups):
+        sizes[group.predicate] += len(group)
+        of_table[id(group.table)].append(i)
+    rows = [(group, part.first) for part in read for group in part.facts if part.first and not part.first.is_header]
+    first = {group: row for group, row in rows if group.rows[0] == row.row}
+    domains = {predicate.name: predicate.domains for predicate in theory.predicates}
+    for is_triple in (False, True):
+        odd = [
+            group
+            for group in first
+            if (group.table.predicate is None) == is_triple
+            and not (is_triple and sizes[group.predicate] > 1)
+            and not any(d.listed is not None or d.name in listed for d in domains.get(group.predicate, theory.domains))
+        ]
+        if odd:
+            cells = [*(_cells(g, int(g in first), is_triple=is_triple) for g in groups), *described]
+            heads = {group: [column[0].as_py() for column in _cells(group, 0, is_triple=is_triple)] for group in odd}
+            known, alone = _occurrences(cells, {cell for head in heads.values() for cell in head})
+            for group, head in heads.items():
+                names = vocabulary(theory, (Path(first[group].source).name.split(".")[0],))
+                if not known.intersection(head) and _is_unusual(head, cells, of_table[id(group.table)], alone, names):
+                    yield first[group]
 
-    def __init__(self, groups: Sequence[Sequence[pa.Array]], first: Collection[str]) -> None:
-        """Count."""
-        columns = pa.chunked_array([column for group in groups for column in group], pa.string())
-        counts = pc.value_counts(columns)
-        values, once = counts.field("values"), pc.equal(counts.field("counts"), 1)
-        self.known = frozenset(values.filter(pc.is_in(values, pa.array(sorted(first), pa.string()))).to_pylist())
-        flags = pc.is_in(columns, value_set=values.filter(once)).to_numpy()
-        ends = np.cumsum([len(column) for group in groups for column in group])
-        flags = iter(np.split(flags, ends[:-1]))
-        alone = [[next(flags) for _ in group] for group in groups]
-        self.alone = [int(np.logical_and.reduce(group).sum()) if group else 0 for group in alone]
-        self.rows = [len(group[0]) if group else 0 for group in groups]
+
+def _cells(facts: Facts, start: int, *, is_triple: bool) -> list[pa.Array]:
+    """The constants of facts from one on, by position; where predicates are cells too, these first."""
+    predicates = [pa.repeat(pa.scalar(facts.predicate), len(facts) - start)] if is_triple else []
+    return [*predicates, *(column[start:] for column in facts.arguments)]
 
 
-def is_unusual(
-    first: Sequence[str], columns: Sequence[pa.Array], own: Sequence[int], others: Occurrences, names: frozenset[str]
+def _occurrences(cells: Sequence[Sequence[pa.Array]], first: Collection[str]) -> tuple[frozenset[str], list[int]]:
+    """Which of the first cells occur in others, and for each table the number of rows whose constants occur once."""
+    columns = pa.chunked_array([column for table in cells for column in table], pa.string())
+    counts = pc.value_counts(columns)
+    values, once = counts.field("values"), pc.equal(counts.field("counts"), 1)
+    known = values.filter(pc.is_in(values, pa.array(sorted(first), pa.string()))).to_pylist()
+    ends = np.cumsum([len(column) for table in cells for column in table])
+    flags = iter(np.split(pc.is_in(columns, value_set=values.filter(once)).to_numpy(), ends[:-1]))
+    alone = [[next(flags) for _ in table] for table in cells]
+    return frozenset(known), [int(np.logical_and.reduce(table).sum()) if table else 0 for table in alone]
+
+
+def _is_unusual(
+    first: list[str], cells: Sequence[Sequence[pa.Array]], own: Sequence[int], alone: list[int], names: Collection[str]
 ) -> bool:
-    """Whether a first row that was read as a fact looks like a header: its constants occur in no other row.
-
-    `columns` are the cells of the table's other rows, which are the groups `own` of the `others`: all rows of the
-    problem but first ones. That a constant occurs once is no sign of a header where it is usual; one of the `names`, or
-    a word above numbers and codes, is.
-    """
-    if others.known.intersection(first):
-        return False
-    below = [pa.concat_arrays([pa.array([cell]), column]) for cell, column in zip(first, columns, strict=True)]
-    if _is_in(normal(pa.array(list(first))), names).any() or any(_is_above_numbers(column, r"\d") for column in below):
-        return any(others.rows)
+    """Whether a first row differs from the rows of its `own` tables, or, if there are none, from those of all."""
+    rows = [len(table[0]) if table else 0 for table in cells]
+    below = zip(*(cells[i] for i in own), strict=True)
+    columns = [pa.concat_arrays([pa.array([cell]), *parts]) for cell, parts in zip(first, below, strict=True)]
+    if _is_in(normal(pa.array(first)), names).any() or any(_is_above_numbers(column, r"\d") for column in columns):
+        return any(rows)
     if any(re.search(r"[\d/:#@]", cell) for cell in first):  # as codes and addresses have, and few names of columns
         return False
-    compared = own if any(others.rows[i] for i in own) else range(len(others.rows))
-    single, rows = (sum(counts[i] for i in compared) for counts in (others.alone, others.rows))
-    return rows > 0 and single <= _RARE * rows
+    compared = own if any(rows[i] for i in own) else range(len(rows))
+    single, total = (sum(counts[i] for i in compared) for counts in (alone, rows))
+    return total > 0 and single <= _RARE * total

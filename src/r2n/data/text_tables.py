@@ -67,15 +67,10 @@ def read_text(path: Path) -> bytes:
     try:
         data.decode("utf-8")
     except UnicodeDecodeError as error:
-        line, start = line_of(data, error.start)
-        text, before = data[start:].partition(b"\n")[0], error.start - start
-        utf16 = data.startswith((b"\xff\xfe", b"\xfe\xff"))
-        excerpt = text[: before + EXCERPT].decode("utf-8", errors="replace")
-        raise DataError(
-            f"byte 0x{data[error.start]:02X}, byte {before + 1} of line {line}, is not UTF-8 text",
-            where=Location(str(path), line, len(text[:before].decode("utf-8")) + 1, excerpt),
-            hint=f"save the file as UTF-8; it looks like {'UTF-16' if utf16 else 'Latin-1 or another old encoding'}",
-        ) from None
+        what = f"byte 0x{data[error.start]:02X} is not UTF-8 text"
+        seems = "UTF-16" if data.startswith((b"\xff\xfe", b"\xfe\xff")) else "Latin-1 or another old encoding"
+        hint = f"save the file as UTF-8; it looks like {seems}"
+        raise DataError(what, where=text_location(path, data, error.start), hint=hint) from None
     return data if data.endswith(b"\n") else data + b"\n"
 
 
@@ -87,9 +82,17 @@ def beginning(path: Path) -> bytes:
         return b""
 
 
-def line_of(data: bytes, position: int) -> tuple[int, int]:
-    """The line (from 1) of a byte, and the byte at which that line starts."""
-    return data.count(b"\n", 0, position) + 1, data.rfind(b"\n", 0, position) + 1
+def text_location(path: Path, data: bytes, position: int) -> Location:
+    """Where a byte of a text stands, with the beginning of its line."""
+    start = data.rfind(b"\n", 0, position) + 1
+    end = data.find(b"\n", position)
+    column = len(data[start:position].decode("utf-8", "replace")) + 1
+    text = (
+        data[start : min(end if end >= 0 else len(data), position + 4 * EXCERPT)]
+        .removesuffix(b"\r")
+        .decode("utf-8", "replace")
+    )
+    return Location(str(path), data.count(b"\n", 0, position) + 1, column, shortened(text, column + EXCERPT))
 
 
 def read_lines(path: Path) -> Records:
@@ -367,25 +370,10 @@ def _check_quotes(path: Path, data: bytes) -> None:
         hint = "close it before the cell ends"
     else:
         return
-    line, start = line_of(data, position)
-    column = len(data[start:position].decode("utf-8")) + 1
-    text = data[start : data.find(b"\n", start)].removesuffix(b"\r").decode("utf-8")
-    where = Location(str(path), line, column, shortened(text, column + EXCERPT))
-    raise DataError(what, where=where, hint=hint)
+    raise DataError(what, where=text_location(path, data, position), hint=hint)
 
 
 MOST_EMPTY, MOST_EMPTY_SHARE = 1_000_000, 20  # cells; how many for each that is filled
-
-
-@register_format
-class JSONLines(TableFormat):
-    """One object a line."""
-
-    name, suffixes, may_be_packed = "jsonl", (".jsonl", ".ndjson"), True
-
-    def records(self, path: Path, options: ReadOptions) -> Sequence[Records]:
-        """The fields of the objects, by column."""
-        return [_objects(read_lines(path))]
 
 
 @register_format
@@ -418,6 +406,13 @@ class JSON(TableFormat):
             raise unreadable(path, "JSON", found) from None
         rows, locate = np.arange(len(items[0])), partial(row_location, str(path))
         return [_objects(Records(str(path), (), items, rows, locate))]
+
+
+@register_format
+class JSONLines(JSON):
+    """The same, by another ending."""
+
+    name, suffixes = "jsonl", (".jsonl", ".ndjson")
 
 
 def _objects(records: Records) -> Records:
@@ -586,22 +581,9 @@ class RDF(TableFormat):
         return [Records(str(path), ("head", "relation", "tail"), columns, np.arange(len(columns[0])), locate)]
 
 
-@register_format
-class NTriples(RDF):
-    """N-Triples."""
-
-    name, suffixes, language = "ntriples", (".nt",), "nt"
-
-
-@register_format
-class Turtle(RDF):
-    """Turtle."""
-
-    name, suffixes, language = "turtle", (".ttl",), "turtle"
-
-
-@register_format
-class RDFXML(RDF):
-    """RDF/XML."""
-
-    name, suffixes, language = "rdf-xml", (".rdf", ".owl"), "xml"
+for _name, _suffixes, _language in (
+    ("ntriples", (".nt",), "nt"),
+    ("turtle", (".ttl",), "turtle"),
+    ("rdf-xml", (".rdf", ".owl"), "xml"),
+):
+    register_format(type(_name, (RDF,), {"name": _name, "suffixes": _suffixes, "language": _language}))

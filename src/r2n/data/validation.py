@@ -22,6 +22,11 @@ def contradictions(problem: Problem, options: Options) -> list[ConfigError]:
     return found
 
 
+def _refuse(is_wrong: bool, what: str, hint: str | None) -> None:
+    if is_wrong:
+        raise ConfigError(what, hint=hint)
+
+
 def check_arity(name: str, predicates: Sequence[Predicate]) -> None:
     """Refuse predicates of more positions than the input layer takes."""
     most = input_layers[name].max_arity
@@ -36,97 +41,88 @@ def check_arity(name: str, predicates: Sequence[Predicate]) -> None:
 
 def check_evidence_is_read(options: ModelOptions) -> None:
     """Without reasoning layers nothing reads what is known of an atom."""
-    if options.evidence_input != "off" and not options.has_layers:
-        raise ConfigError("evidence as input needs reasoning layers", hint="set layers to 1 or more")
+    is_unread = options.evidence_input != "off" and not options.has_layers
+    _refuse(is_unread, "evidence as input needs reasoning layers", "set layers to 1 or more")
 
 
 def check_no_copying(evidence_input: str, options: TrainingOptions) -> None:
     """Refuse what could only be learned by reading the answer."""
-    if evidence_input == "off":
-        return
+    reads = evidence_input != "off"
     leaves_out = options.batch_size is not None and options.leave_one_out is not False
-    if not options.hiding and not leaves_out:
-        hint = "set training.hiding above 0, or training.batch_size, which leaves out what it asks"
-        raise ConfigError("a network that reads evidence and hides none of it learns to copy it", hint=hint)
-    if options.asks_base:
-        what = f"{options.loss} asks every fact, so that a network that reads evidence learns to copy it"
-        raise ConfigError(what, hint="take loss = 'softmax' or 'bce', which ask hidden facts alone")
+    hint = "set training.hiding above 0, or training.batch_size, which leaves out what it asks"
+    what = "a network that reads evidence and hides none of it learns to copy it"
+    _refuse(reads and not options.hiding and not leaves_out, what, hint)
+    what = f"{options.loss} asks every fact, so that a network that reads evidence learns to copy it"
+    _refuse(reads and options.asks_base, what, "take loss = 'softmax' or 'bce', which ask hidden facts alone")
 
 
 def check_component_batches(options: TrainingOptions) -> None:
     """A loss over rows of atoms cannot be had from components of the graph."""
-    if options.batches is not None and options.compares_facts:
-        what = f"loss = '{options.loss}' compares atoms of the whole graph, so that it cannot be trained in batches"
-        raise ConfigError(what, hint="take loss = 'bce', or leave training.batches out")
+    what = f"loss = '{options.loss}' compares atoms of the whole graph, so that it cannot be trained in batches"
+    is_cut = options.batches is not None and options.compares_facts
+    _refuse(is_cut, what, "take loss = 'bce', or leave training.batches out")
 
 
 def check_batches(options: TrainingOptions) -> None:
     """Refuse what cannot be cut in batches, or left out of none."""
-    if options.batch_size is None:
-        if options.leave_one_out:
-            what = "leave-one-out hides what a step asks, and a step over the whole graph asks everything"
-            raise ConfigError(what, hint="set training.batch_size")
-        return
-    if options.batches is not None:
-        hint = "leave training.batches out"
-        raise ConfigError("training.batches cuts the graph, training.batch_size the facts: one of the two", hint=hint)
+    what = "leave-one-out hides what a step asks, and a step over the whole graph asks everything"
+    _refuse(options.batch_size is None and bool(options.leave_one_out), what, "set training.batch_size")
+    what = "training.batches cuts the graph, training.batch_size the facts: one of the two"
+    both = options.batch_size is not None and options.batches is not None
+    _refuse(both, what, "leave training.batches out")
 
 
 def check_candidate_batches(answers_alone: bool, options: TrainingOptions) -> None:
     """All candidates of a row are compared in batches only by what scores a row as a product."""
-    if options.batch_size is None or not options.asks_base:
-        return
-    if not answers_alone or options.regularisation != "off" or options.relation_weight:
-        raise ConfigError(
-            f"loss = '{options.loss}' in batches asks all candidates of a row; only an input layer that answers alone"
-            " can be asked so, and neither a t-norm nor other predicates beside it",
-            hint="take loss = 'softmax' with training.negatives, or reasoner = 'none' with input = 'complex' or another"
-            " formula, regularisation = 'off' and relation_weight = 0",
-        )
+    is_alone = answers_alone and options.regularisation == "off" and not options.relation_weight
+    _refuse(
+        options.batch_size is not None and options.asks_base and not is_alone,
+        f"loss = '{options.loss}' in batches asks all candidates of a row; only an input layer that answers alone"
+        " can be asked so, with neither a t-norm nor other predicates",
+        "take loss = 'softmax' with training.negatives, or reasoner = 'none' with input = 'complex' or another"
+        " formula, regularisation = 'off' and relation_weight = 0",
+    )
 
 
 def check_has_facts(evidence: Evidence) -> None:
     """A softmax over rows needs a fact in some row."""
-    if not evidence.truth.any():
-        raise ConfigError("there is no fact to learn from", hint="add facts to [facts] train")
+    _refuse(not evidence.truth.any(), "there is no fact to learn from", "add facts to [facts] train")
 
 
 def check_has_explicit_rules(rules: Sequence[Rule]) -> None:
     """An implicit rule has no truth."""
-    if all(rule.is_implicit for rule in rules):
-        hint = "write rule NAME: FORMULA, or set training.regularisation to off"
-        raise ConfigError("regularisation needs explicit rules, and the theory has none", hint=hint)
+    what = "regularisation needs explicit rules, and the theory has none"
+    hint = "write rule NAME: FORMULA, or set training.regularisation to off"
+    _refuse(all(rule.is_implicit for rule in rules), what, hint)
 
 
 def check_valid_is_free(options: TrainingOptions) -> None:
     """Queries that are trained on cannot serve for early stopping."""
-    if options.with_valid and options.patience is not None:
-        hint = "leave out training.patience, or training.with_valid"
-        raise ConfigError("the validation queries cannot both be trained on and tell when to stop", hint=hint)
+    what = "the validation queries cannot both be trained on and tell when to stop"
+    hint = "leave out training.patience, or training.with_valid"
+    _refuse(options.with_valid and options.patience is not None, what, hint)
 
 
-def _check_patience(problem: Problem, options: TrainingOptions) -> None:
-    if options.patience is not None and not options.with_valid and "valid" not in problem.queries:
-        hint = "add [queries] valid, or drop patience"
-        raise ConfigError("training.patience needs queries to validate on", hint=hint)
-    if options.patience is not None and options.patience < options.validate_every:
-        raise ConfigError(
+def _check_training(problem: Problem, options: TrainingOptions) -> None:
+    """Patience lasts until there is a validation; `labels_only` names predicates, and its loss has no corruptions."""
+    if options.patience is not None:
+        is_needed = not options.with_valid and "valid" not in problem.queries
+        what = "training.patience needs queries to validate on"
+        _refuse(is_needed, what, "add [queries] valid, or drop patience")
+        _refuse(
+            options.patience < options.validate_every,
             f"training.patience = {counted(options.patience, 'epoch')} is over before the next validation:"
             f" training.validate_every is {counted(options.validate_every, 'epoch')}",
-            hint=f"patience counts epochs, not validations: set it to {options.validate_every} or more,"
+            f"patience counts epochs, not validations: set it to {options.validate_every} or more,"
             f" or validate_every to {options.patience} or less",
         )
-
-
-def _check_labels_only(problem: Problem, options: TrainingOptions) -> None:
-    """`labels_only` names known predicates, and needs a loss without corruptions."""
     names = [predicate.name for predicate in problem.knowledge.language.predicates]
     for name in options.labels_only:
-        if name not in names:
-            raise ConfigError(f"training.labels_only: unknown predicate '{name}'", hint=nearest(name, names) or None)
-    if options.labels_only and options.compares_facts:
-        what = f"loss = '{options.loss}' compares facts with their corruptions, and training.labels_only asks for none"
-        raise ConfigError(what, hint="take loss = 'bce', or leave training.labels_only out")
+        what = f"training.labels_only: unknown predicate '{name}'"
+        _refuse(name not in names, what, nearest(name, names) or None)
+    what = f"loss = '{options.loss}' compares facts with their corruptions, and training.labels_only asks for none"
+    is_compared = bool(options.labels_only) and options.compares_facts
+    _refuse(is_compared, what, "take loss = 'bce', or leave training.labels_only out")
 
 
 def _check_rows(problem: Problem, options: Options) -> None:
@@ -140,19 +136,15 @@ def _check_rows(problem: Problem, options: Options) -> None:
         check_has_facts(problem.train)
 
 
-def _check_regularisation(problem: Problem, options: Options) -> None:
-    if options.training.regularisation != "off":
-        check_has_explicit_rules(problem.knowledge.theory.rules)
-
-
 _CHECKS: tuple[Callable[[Problem, Options], None], ...] = (
     lambda _, options: check_no_copying(
         options.model.evidence_input if options.model.has_layers else "off", options.training
     ),
-    lambda problem, options: _check_patience(problem, options.training),
-    _check_regularisation,
+    lambda problem, options: _check_training(problem, options.training),
+    lambda problem, options: (
+        check_has_explicit_rules(problem.knowledge.theory.rules) if options.training.regularisation != "off" else None
+    ),
     lambda problem, options: check_valid_is_free(options.training),
-    lambda problem, options: _check_labels_only(problem, options.training),
     lambda problem, options: check_arity(options.model.input, problem.knowledge.language.predicates),
     lambda problem, options: check_evidence_is_read(options.model),
     _check_rows,

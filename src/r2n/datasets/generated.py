@@ -10,7 +10,7 @@ them by the planted rules, each with exceptions; noise is drawn without regard t
 import errno
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import gcd
 from pathlib import Path
 from typing import Literal
@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pv
 import pyarrow.parquet as pq
-from jaxtyping import Float64, Int64
+from jaxtyping import Int64
 
 from r2n.errors import ConfigError
 from r2n.files import new_folder
@@ -56,8 +56,7 @@ _U = np.uint64
 class GraphOptions:
     """The size of a generated graph, and what it is made of.
 
-    `facts` includes the queries, `constants` is a tenth of them unless given, and `noise` is the share of facts that
-    are noise. `queries` is the share of facts that is kept back as validation queries, and again as test queries.
+    `constants` is a tenth of the facts unless given; `noise` and `queries` (valid, and again test) are shares of facts.
     """
 
     facts: int = 20_000
@@ -118,35 +117,29 @@ class PlantedRule:
         return f"{' & '.join(atoms)} -> r{self.head}(x0, x{len(self.body)})"
 
 
-@dataclass(frozen=True, eq=False)
 class GeneratedGraph:
-    """The rules of a generated graph, and its facts by first constant."""
+    """The rules of a generated graph, and its facts by first constant; `sizes`: about how many each relation has."""
 
-    options: GraphOptions
-    rules: tuple[PlantedRule, ...] = field(init=False)
-    sizes: Float64[np.ndarray, " relations"] = field(init=False)
-    """About how many facts each stated relation has."""
-
-    def __post_init__(self) -> None:
+    def __init__(self, options: GraphOptions) -> None:
         """Plant the rules, and find how many facts are stated: with what rules conclude, all that is no noise."""
-        dice = np.random.default_rng([self.options.seed, 1])
+        self.options = options
+        dice = np.random.default_rng([options.seed, 1])
         rules = []
-        for _ in range(self.options.rules):
+        for _ in range(options.rules):
             length = int(dice.choice(LENGTHS, p=SHARES_OF_LENGTHS))
-            head = int(dice.integers(self.stated, self.options.relations))
+            head = int(dice.integers(self.stated, options.relations))
             body = tuple(dice.integers(self.stated, size=length).tolist())
             is_false = dice.random() < SHARE_OF_FALSE_RULES
             rules.append(PlantedRule(head, body, 0.0 if is_false else float(dice.uniform(0.2, 1.0))))
-        object.__setattr__(self, "rules", tuple(rules))
-        wanted = (1 - self.options.noise) * self.options.facts
-        object.__setattr__(self, "sizes", self._sizes_for(wanted))
+        self.rules = tuple(rules)
+        wanted = (1 - options.noise) * options.facts
+        self.sizes = self._sizes_for(wanted)
         if self.communities > 1 and wanted:  # within communities many walks end alike
-            tried = min(self.options.count, CONSTANTS_TRIED)
-            estimate = wanted
+            tried, estimate = min(options.count, CONSTANTS_TRIED), wanted
             for _ in range(4):
-                found = self.facts_of(0, tried).shape[1] * self.options.count / tried
+                found = self.facts_of(0, tried).shape[1] * options.count / tried
                 estimate = min(estimate * wanted / max(found, 1), MOST_STATED * wanted)
-                object.__setattr__(self, "sizes", self._sizes_for(estimate))
+                self.sizes = self._sizes_for(estimate)
 
     @property
     def stated(self) -> int:

@@ -131,7 +131,6 @@ class Unequal(Formula):
 
     left: Term
     right: Term
-    where: Location | None = field(default=None, compare=False, repr=False)
 
     def __str__(self) -> str:
         """As a theory file writes it."""

@@ -48,13 +48,6 @@ class Predicate:
         """The number of its terms."""
         return len(self.domains)
 
-    def is_closed_over(self, domains: tuple[Domain, ...]) -> bool:
-        """Whether all atoms over these domains, one per position, are closed."""
-        return self.closed or any(
-            all(domain.is_within(other) for domain, other in zip(domains, part, strict=True))
-            for part in self.closed_parts
-        )
-
 
 @dataclass(frozen=True, eq=False)
 class Language:

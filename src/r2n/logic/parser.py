@@ -10,7 +10,7 @@ from typing import Any
 from lark import Lark, Token, Transformer, UnexpectedCharacters, UnexpectedEOF, UnexpectedInput, UnexpectedToken
 from lark.exceptions import VisitError
 
-from r2n.errors import Location, TheoryError, nearest
+from r2n.errors import Location, R2NError, TheoryError, nearest
 from r2n.files import read_file
 from r2n.logic.formula import And, Atom, Constant, Formula, Iff, Implies, Not, Or, Unequal, Variable, Xor, unescaped
 from r2n.logic.horn import parse_horn_rules
@@ -228,19 +228,23 @@ _OF_OTHERS = (
 _OTHER_FILES = "clauses of Markov logic are read from a file with another ending than .r2n: rules.mln"
 
 
+def read_utf8(path: Path, called: str, kind: type[R2NError], hint: str) -> str:
+    """The text of a file, or an error of this kind, with the hint if there is no file."""
+    try:
+        return read_file(path).decode("utf-8-sig")
+    except FileNotFoundError as error:
+        raise kind(f"there is no {called} file {path}", hint=hint) from error
+    except UnicodeDecodeError as error:
+        where = Location(str(path), error.object[: error.start].count(b"\n") + 1)
+        raise kind("the file is not UTF-8 text", where=where, hint="save it as UTF-8") from error
+    except OSError as error:
+        raise kind(f"the {called} file {path} cannot be read: {error.strerror}") from error
+
+
 def read_theory(path: Path) -> Theory:
     """The theory in a file: `*.r2n` in the language of r2n, anything else as Horn rules of other systems."""
-    try:
-        text = read_file(path).decode("utf-8-sig")
-    except FileNotFoundError as error:
-        names = [other.name for other in path.parent.glob("*")] if path.parent.is_dir() else []
-        raise TheoryError(f"there is no theory file {path}", hint=nearest(path.name, names)) from error
-    except UnicodeDecodeError as error:
-        line = error.object[: error.start].count(b"\n") + 1
-        where = Location(str(path), line)
-        raise TheoryError("the file is not UTF-8 text", where=where, hint="save it as UTF-8") from error
-    except OSError as error:
-        raise TheoryError(f"the theory file {path} cannot be read: {error.strerror}") from error
+    names = [other.name for other in path.parent.glob("*")] if not path.exists() and path.parent.is_dir() else []
+    text = read_utf8(path, "theory", TheoryError, nearest(path.name, names))
     if path.suffix == THEORY_SUFFIX:
         return parse_theory(text, str(path))
     return parse_horn_rules(text, str(path))

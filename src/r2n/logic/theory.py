@@ -69,13 +69,13 @@ class Rule:
                 " strictly",
             )
         for guard in self.guards:
-            if not isinstance(guard.left, Variable) and not isinstance(guard.right, Variable):
-                raise TheoryError(f"rule '{self.name}': the guard {guard} compares two constants", where=guard.where)
-            for term in (guard.left, guard.right):
-                if isinstance(term, Variable) and term.name not in self.variables:
-                    what = f"rule '{self.name}' is unsafe: {term} stands in a guard but in no atom"
-                    hint = f"use {term} in an atom of the rule, or drop the guard"
-                    raise TheoryError(what, where=guard.where, hint=hint)
+            names = [term.name for term in (guard.left, guard.right) if isinstance(term, Variable)]
+            if not names:
+                raise TheoryError(f"rule '{self.name}': the guard {guard} compares two constants")
+            for name in names:
+                if name not in self.variables:
+                    what = f"rule '{self.name}' is unsafe: {name} stands in a guard but in no atom"
+                    raise TheoryError(what, hint=f"use {name} in an atom of the rule, or drop the guard")
 
     @property
     def is_implicit(self) -> bool:
@@ -229,9 +229,8 @@ class Theory:
             return predicate.closed
         of_variable = dict(zip(rule.variables, self.variable_domains(rule), strict=True))
         pairs = zip(atom.terms, predicate.domains, strict=True)
-        return predicate.is_closed_over(
-            tuple(of_variable[term.name] if isinstance(term, Variable) else domain for term, domain in pairs)
-        )
+        domains = [of_variable[term.name] if isinstance(term, Variable) else domain for term, domain in pairs]
+        return any(all(map(Domain.is_within, domains, part)) for part in predicate.closed_parts)
 
     def _annotation(self, rule: Rule, name: str, annotation: str, atom: Atom) -> Domain:
         if annotation not in self._domain_of:

@@ -82,8 +82,5 @@ SPACE = " " * 100_000  # read in every way that there is, it would take minutes
 )
 def test_a_long_run_of_space_is_read_once(text: str) -> None:
     assert parse_atom(text) is None
-
-
-def test_a_long_run_of_space_in_a_term_is_read_once() -> None:
     with pytest.raises(DataError, match="a constant or \\? was expected"):
         parse_atom(f'p(a{SPACE}"b)')

@@ -49,7 +49,7 @@ def test_given_domains_are_closed_to_others() -> None:
 @pytest.mark.parametrize(
     ("domains", "message"),
     [
-        ({"cities": ["a"]}, "does not declare\n  did you mean 'city'"),
+        ({"cities": ["a"]}, "which does not exist\n  did you mean 'city'"),
         ({"land": ["a"]}, "already says what is in it"),
         ({"city": "abc"}, "a list of constants was expected"),
     ],

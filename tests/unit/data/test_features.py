@@ -2,8 +2,6 @@
 
 import json
 import math
-import sqlite3
-from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -128,37 +126,25 @@ def test_one_constant_in_two_domains_has_features_of_one_only() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        ({}, "features need a table"),
-        ({"source": "x.csv"}, "which columns are the features"),
-        ({"source": "x.csv", "text": "t", "missing": "drop"}, "missing is 'error' or 'learn'"),
-        ({"names": True, "text": "t"}, "leave out table, text, vector and label"),
-        ({"source": {"a": "b"}, "label": "t"}, "a mapping has no columns"),
-        ({"source": {"a": "b"}, "text": "t"}, "a mapping has no columns"),
-        ({"source": np.ones((2, 2)), "vector": ["t"]}, "not from a ndarray"),
-    ],
-)
-def test_tables_that_say_too_little_or_too_much(options: dict[str, object], said: str) -> None:
-    with pytest.raises(ConfigError, match=said):
-        FeatureTable(**options)  # pyright: ignore
-
-
-@pytest.mark.parametrize(
     ("given", "said", "hint"),
     [
+        ({}, "features need a table", "give table"),
+        ({"source": "x.csv"}, "which columns are the features", "text = "),
+        ({"source": "x.csv", "text": "t", "missing": "drop"}, "missing is 'error' or 'learn'", ""),
+        ({"names": True, "text": "t"}, "leave out table, text, vector and label", ""),
+        ({"source": {"a": "b"}, "label": "t"}, "a mapping has no columns", ""),
+        ({"source": np.ones((2, 2)), "vector": ["t"]}, "not from a ndarray", "dict(zip(constants, array))"),
         (np.ones((3, 2)), "not from a ndarray", "dict(zip(constants, array))"),
-        ("papers.csv", "which columns are the features?", "text = "),
         (Path("papers.csv"), "which columns are the features?", "text = "),
-        ([1.0, 2.0], "not from a list", "dict(zip(constants, array))"),
         (None, "features need a table", "give table"),
     ],
 )
 def test_what_is_no_table_says_what_to_write(given: object, said: str, hint: str) -> None:
-    with pytest.raises(ConfigError, match="features of domain 'paper': ") as caught:
-        problem({"paper": given})
+    with pytest.raises(ConfigError) as caught:
+        FeatureTable(**given) if isinstance(given, dict) else problem({"paper": given})  # pyright: ignore
     assert said in caught.value.what
     assert hint in str(caught.value.hint)
+    assert isinstance(given, dict) or caught.value.what.startswith("features of domain 'paper': ")
 
 
 def test_skipped_rows_are_reported_and_then_missing() -> None:
@@ -211,16 +197,6 @@ def test_problem_files(tmp_path: Path) -> None:
             r2n.load(tmp_path)
 
 
-def test_a_language_with_more_constants_has_other_ids() -> None:
-    known = problem({"paper": TITLES}).knowledge
-    more = r2n.Table(pa.table({"a": ["a9", "p25"], "b": ["p2", "p9"]}), predicate="cites")
-    grown = r2n.Problem.build("more", THEORY, [*FACTS, more]).knowledge.language
-    found = known.features["paper"].in_language(known.language, grown)
-    assert named(found, grown) == ["p1", "p2", "p3"]
-    assert found.texts == tuple(TITLES.values())
-    assert found.constants.tolist() != known.features["paper"].constants.tolist()
-
-
 def test_labels_stay_with_their_constants_as_others_join() -> None:
     known = problem({"paper": TITLES}).knowledge
     papers = replace(known.features["paper"], labels=("Cats", "Dogs", "Year"))
@@ -248,22 +224,15 @@ def write(folder: Path, ending: str) -> Path:
     rows = [dict(zip(LISTS, values, strict=True)) for values in zip(*LISTS.values(), strict=True)]
     if ending == ".parquet":
         pq.write_table(pa.table(LISTS), path)
-    elif ending.startswith(".json"):
-        path.write_text(json.dumps(rows) if ending == ".json" else "".join(json.dumps(row) + "\n" for row in rows))
-    elif ending == ".db":
-        with closing(sqlite3.connect(path)) as connection, connection:
-            connection.execute("CREATE TABLE t (id, title, u, v, list)")
-            values = [(*list(row.values())[:4], json.dumps(row["list"])) for row in rows]
-            connection.executemany("INSERT INTO t VALUES (?, ?, ?, ?, ?)", values)
+    elif ending == ".json":
+        path.write_text(json.dumps(rows))
     else:
-        comma, quote = (",", '"') if ending == ".csv" else ("\t", "")
-        lines = [comma.join(LISTS)]
-        lines += [comma.join(f"{quote}{value}{quote}" for value in row.values()) for row in rows]
+        lines = [",".join(LISTS), *(",".join(f'"{value}"' for value in row.values()) for row in rows)]
         path.write_text("\n".join(lines))
     return path
 
 
-@pytest.mark.parametrize("ending", [".csv", ".tsv", ".parquet", ".json", ".jsonl", ".db"])
+@pytest.mark.parametrize("ending", [".csv", ".parquet", ".json"])
 @pytest.mark.parametrize("vector", [("u", "v"), ("list",)])
 def test_all_formats_give_the_same_rows(tmp_path: Path, ending: str, vector: tuple[str, ...]) -> None:
     rows = feature_rows(read_feature_records(write(tmp_path, ending)), "id", "title", vector)
@@ -349,8 +318,6 @@ def test_the_vocabulary_has_no_word_that_only_other_texts_have_or_too_few() -> N
     assert known[2:] == [{}, {"sat": 1}]
     bags = bags_of_words(TEXTS, IN_TRAINING, weights="count", min_texts=2)
     assert as_dicts(bags.known, bags.vocabulary) == [{"ran": 1}, {"ran": 1}, {}, {}]
-    bags = bags_of_words(TEXTS, IN_TRAINING, weights="count")
-    assert as_dicts(bags.known, bags.vocabulary)[0] == {"cat": 2, "ran": 1, "sat": 1, "the": 2}
 
 
 def test_tfidf_is_of_the_training_texts_and_gives_length_one() -> None:

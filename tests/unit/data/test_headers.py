@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from r2n.cli import app
-from r2n.data import problem as problem_module
+from r2n.data import tables as tables_module
 from r2n.data.features import FeatureTable
 from r2n.data.problem import Problem, load_problem
 from r2n.data.tables import Table, read_fact_chunks, read_facts
@@ -194,6 +194,9 @@ def test_constants_that_are_listed_or_described_are_not_ambiguous(tmp_path: Path
     assert not Problem.build("p", parse_theory(THEORY), tables, domains={"office": offices}).report.warnings
     described = {"city": dict.fromkeys(("town", "rome", "oslo", "bonn"), "a text")}
     assert not Problem.build("p", parse_theory(THEORY), tables, features=described).report.warnings
+    described = {"city": FeatureTable({"nowhere": "a text"}, missing="learn")}  # of no constant
+    (warning,) = Problem.build("p", parse_theory(THEORY), tables, features=described).report.warnings
+    assert "its constants occur in no other row, which is usual for a header" in warning
 
 
 @pytest.mark.parametrize(
@@ -211,19 +214,11 @@ def test_constants_may_be_called_after_their_domain(text: str, predicate: str, t
     assert len(facts) == text.count("\n") - 1
 
 
-def test_features_of_no_constant_say_nothing_of_a_first_row(tmp_path: Path) -> None:
-    (tmp_path / "a.csv").write_text(f"branch,town\n{MORE}")
-    described = {"city": FeatureTable({"nowhere": "a text"}, missing="learn")}
-    tables = [Table(tmp_path / "a.csv", "located_in")]
-    (warning,) = Problem.build("p", parse_theory(THEORY), tables, features=described).report.warnings
-    assert "its constants occur in no other row, which is usual for a header" in warning
-
-
 def test_constants_are_counted_once_for_all_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    tables, counted, count = [], [], problem_module.Occurrences
+    tables, counted, count = [], [], tables_module._occurrences
     for i in range(5):
         (tmp_path / f"{i}.csv").write_text(f"branch,town\n{MORE}" if i == 3 else MORE)
         tables.append(Table(tmp_path / f"{i}.csv", f"p{i}"))
-    monkeypatch.setattr(problem_module, "Occurrences", lambda *given: counted.append(given) or count(*given))
+    monkeypatch.setattr(tables_module, "_occurrences", lambda *given: counted.append(given) or count(*given))
     assert len(Problem.build("p", parse_theory(""), tables).report.warnings) == 1
     assert len(counted) == 1

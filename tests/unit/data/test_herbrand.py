@@ -17,11 +17,6 @@ SMOKES = Predicate("smokes", (PERSON,))
 LANGUAGE = Language.build([PERSON, CITY], [SMOKES, LIVES])
 
 
-def test_names_are_text() -> None:
-    assert HerbrandBase(LANGUAGE).names(np.array([0, 4])) == ["smokes(a)", "livesIn(a, rome)"]
-    assert HerbrandBase(LANGUAGE).parts(np.array([0, 4])) == [("smokes", ("a",)), ("livesIn", ("a", "rome"))]
-
-
 def test_no_atoms_is_legal() -> None:
     empty = HerbrandBase(Language.build([], []))
     assert empty.size == 0

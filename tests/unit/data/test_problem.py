@@ -89,14 +89,6 @@ def test_domain_files(content: bytes | None, message: str, folder: Path) -> None
         load_problem(folder)
 
 
-def test_frames_make_a_problem_without_files() -> None:
-    frame = pd.DataFrame({"head": ["ann", "bob"], "relation": ["knows", "knows"], "tail": ["bob", "cy"]})
-    theory = r2n.parse_theory("rule r: knows(x, y) -> knows(y, x)\n")
-    problem = Problem.build("friends", theory, [Table(frame)], {"test": []})
-    assert problem.knowledge.language.constants == ("ann", "bob", "cy")
-    assert len(problem.test) == len(problem.valid) == 0
-
-
 @pytest.mark.parametrize(("split", "instead"), [("train", "facts="), ("background", "background=")])
 def test_queries_take_no_name_of_what_is_known(split: str, instead: str) -> None:
     frame = pd.DataFrame({"head": ["a"], "relation": ["p"], "tail": ["b"]})

@@ -24,7 +24,7 @@ from tests.oracles.fact_writers import TRIPLES, WRITERS, as_columns, write_prolo
 DATA = os.environ.get("R2N_DATA")
 EMPTY = (
     "\n  every constant, relation and label needs a value: fill it in, or take the row out; where an empty cell"
-    ' says that there is no such fact, as in a table of many columns, set empty = "skip" beside file = ...'
+    ' says that there is no such fact, as in a table of many columns, set empty = "skip" next to file = ...'
 )
 
 
@@ -123,7 +123,7 @@ def test_location_in_each_kind_of_source(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(DATA is None, reason="R2N_DATA names no folder with the benchmarks")
-@pytest.mark.parametrize("name", ["wn18rr/train.tsv.gz", "fb15k237/train.tsv.gz", "countries_s1/test_queries.tsv"])
+@pytest.mark.parametrize("name", ["wn18rr/train.tsv.gz", "countries_s1/test_queries.tsv"])
 def test_benchmarks_equal_a_plain_reading(name: str) -> None:
     path = Path(DATA or "") / name
     assert listed(read_facts(Table(path))) == plain_triples(plain_tsv(path))
@@ -131,9 +131,8 @@ def test_benchmarks_equal_a_plain_reading(name: str) -> None:
 
 @pytest.mark.skipif(DATA is None, reason="R2N_DATA names no folder with the benchmarks")
 @pytest.mark.parametrize("name", ["facts", "queries"])
-@pytest.mark.parametrize("split", ["S1", "S2", "S3", "S4", "S5"])
-def test_cora_equals_a_plain_reading(split: str, name: str) -> None:
-    path = Path(DATA or "") / "cora" / split / name
+def test_cora_equals_a_plain_reading(name: str) -> None:
+    path = Path(DATA or "") / "cora" / "S1" / name
     assert listed(read_facts(Table(path))) == plain_atoms(path)
 
 
@@ -318,7 +317,7 @@ def test_empty_file(suffix: str, tmp_path: Path) -> None:
 def test_not_utf8(suffix: str, tmp_path: Path) -> None:
     path = put(tmp_path / f"facts{suffix}", "a\tp\tb\né\tcaf".encode() + b"\xe9\tb\n")
     assert message(Table(path)) == (
-        f"{path}:2:6: byte 0xE9, byte 7 of line 2, is not UTF-8 text\n"
+        f"{path}:2:6: byte 0xE9 is not UTF-8 text\n"
         "  | é caf\ufffd b\n"
         "  |      ^\n"
         "  save the file as UTF-8; it looks like Latin-1 or another old encoding"
@@ -369,54 +368,31 @@ def test_a_wrong_row_is_shown(name: str, text: str, said: str, tmp_path: Path) -
     assert "1 column," in said or len(read_facts(Table(path), on_error="skip").rejected) == 1
 
 
-def test_two_columns_of_one_name(tmp_path: Path) -> None:
-    path = put(tmp_path / "facts.tsv", "a\ta\n1\t2\n")
-    assert "two columns are called 'a'" in message(Table(path, "p", columns=("a",)))
-
-
 @pytest.mark.parametrize("suffix", [".tsv", ".csv", ".pl", ".jsonl"])
-def test_line_of_ten_megabytes(suffix: str, tmp_path: Path) -> None:
+def test_a_line_that_is_too_long(suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(text_tables, "LINE_LIMIT", 2_000)
     path = tmp_path / f"facts{suffix}"
-    rows = [("a", "p", "b"), ("x" * 10_000_000, "p", "b"), ("c", "p", "d")]
+    rows = [("a", "p", "b"), ("x" * 10_000, "p", "b"), ("c", "p", "d")]
     WRITERS[suffix](path, rows)
     text = message(Table(path))
-    assert text.startswith(f"{path}:2: the line is longer than 2,000,000 bytes\n  | ")
+    assert text.startswith(f"{path}:2: the line is longer than 2,000 bytes\n  | ")
     assert text.endswith("\n  write one fact a line; a missing line end or quote makes one line of many")
     assert len(text) < 500
     read = read_facts(Table(path), on_error="skip")
     assert listed(read) == plain_triples([rows[0], rows[2]])
     assert len(read.rejected) == 1
 
-    path.write_bytes(b"x" * 10_000_000)  # nothing else
-    assert message(Table(path)).startswith(f"{path}:1: the line is longer than 2,000,000 bytes\n")
+    path.write_bytes(b"x" * 10_000)  # nothing else
+    assert message(Table(path)).startswith(f"{path}:1: the line is longer than 2,000 bytes\n")
     read = read_facts(Table(path), on_error="skip")
-    assert read.facts == ()
-    assert len(read.rejected) == 1
-
-
-def test_a_long_first_line_does_not_decide(tmp_path: Path) -> None:
-    path = tmp_path / "facts.tsv"
-    path.write_bytes(b"x" * 10_000_000 + b"\na\tb\n")
-    assert listed(read_facts(Table(path, "p"), on_error="skip")) == [("p", ("a", "b"), True)]
-
-
-def test_empty_cell_far_right(tmp_path: Path) -> None:
-    path = tmp_path / "facts.tsv"
-    path.write_text("a" * 100 + "\tp\t\n", encoding="utf-8")
-    assert message(Table(path)).startswith(f"{path}:1: column 3 is empty\n  | {'a' * 79}…\n")
-
-
-@pytest.mark.parametrize("suffix", [".parquet", ".db", ".tsv.gz", ".tsv.zst", ".csv.gz"])
-def test_damaged_file(suffix: str, tmp_path: Path) -> None:
-    path = tmp_path / f"facts{suffix}"
-    path.write_bytes(b"this is something else altogether, " * 40)
-    text = message(Table(path))
-    assert text.startswith(f"{path}: this cannot be read as ")
-    assert text.endswith("\n  the file is damaged, cut short, or misnamed: fetch or write it again")
+    assert (read.facts, len(read.rejected)) == ((), 1)
+    if suffix == ".tsv":  # it does not decide how many columns there are
+        path.write_bytes(b"x" * 10_000 + b"\na\tb\n")
+        assert listed(read_facts(Table(path, "p"), on_error="skip")) == [("p", ("a", "b"), True)]
 
 
 @pytest.mark.parametrize("suffix", [".parquet", ".db", ".tsv.gz", ".tsv.zst"])
-def test_file_cut_short(suffix: str, tmp_path: Path) -> None:
+def test_a_file_that_is_cut_short_or_something_else(suffix: str, tmp_path: Path) -> None:
     path = tmp_path / f"facts{suffix}"
     rows = [(f"c{i * i}", "p", f"d{i}") for i in range(5000)]
     if suffix == ".tsv.gz":
@@ -427,10 +403,13 @@ def test_file_cut_short(suffix: str, tmp_path: Path) -> None:
     else:
         WRITERS[suffix](path, rows)
     assert len(listed(read_facts(Table(path)))) == 5000
-    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
-    assert "this cannot be read as" in message(Table(path))
-    with pytest.raises(DataError):
-        read_facts(Table(path), on_error="skip")
+    for damaged in (path.read_bytes()[: path.stat().st_size // 2], b"this is something else altogether, " * 40):
+        path.write_bytes(damaged)
+        text = message(Table(path))
+        assert text.startswith(f"{path}: this cannot be read as ")
+        assert text.endswith("\n  the file is damaged, cut short, or misnamed: fetch or write it again")
+        with pytest.raises(DataError):
+            read_facts(Table(path), on_error="skip")
 
 
 def test_unknown_suffix(tmp_path: Path) -> None:
@@ -440,7 +419,7 @@ def test_unknown_suffix(tmp_path: Path) -> None:
         f"{path}: no reader for '.xlsx' files\n"
         "  known: .csv, .db, .facts, .json, .jsonl, .ndjson, .nl, .nlt, .nt, .owl, .parquet, .pl, .rdf, .sqlite,"
         " .sqlite3, .tab, .tsv, .ttl, .txt; text also with .gz or .zst behind; no ending means `p(a, b).` facts;"
-        ' or say what it is: format = "prolog", in the problem file beside file = ...'
+        ' or say what it is: format = "prolog", in the problem file next to file = ...'
     )
     with pytest.raises(DataError, match=r"no reader for '\.parquet\.gz' files"):
         format_of(Path("x.parquet.gz"))
@@ -457,6 +436,8 @@ def test_options_that_cannot_be(tmp_path: Path) -> None:
         Table(Path("x.tsv"), columns=("a", "b"), label="a")
     with pytest.raises(Exception, match="columns"):  # a ConfigError, or the type hook's own
         Table(Path("x.tsv"), columns="head")  # pyright: ignore[reportArgumentType]
+    path = put(tmp_path / "facts.tsv", "a\ta\n1\t2\n")
+    assert "two columns are called 'a'" in message(Table(path, "p", columns=("a",)))
     path = tmp_path / "facts.pl"
     write_prolog(path, TRIPLES)
     assert "these facts name their predicates themselves" in message(Table(path, "p"), ConfigError)
@@ -513,23 +494,19 @@ def test_parquet_is_read_by_rows(size: int, tmp_path: Path) -> None:
         list(read_fact_chunks(Table(path), size))
 
 
-@pytest.mark.parametrize("wrong", ["a\tp\n", "a\tp\tb\tc\td\n", "a\t\tb\n", "a\tp\tb\t7\n"])
-@pytest.mark.parametrize("size", [1, 2, 50])
-def test_a_wrong_row_is_named_as_where_the_file_is_read_whole(wrong: str, size: int, tmp_path: Path) -> None:
-    path = put(tmp_path / "a.tsv", "\n".join(LINES) + "\n" + wrong)
-    with pytest.raises(DataError) as caught:
-        list(read_fact_chunks(Table(path), size))
-    assert str(caught.value) == message(Table(path))
+WRONG = [*(("a.tsv", "\n".join(LINES) + f"\n{row}\n") for row in ("a\tp", "a\tp\tb\tc\td", "a\t\tb", "a\tp\tb\t7"))]
+WRONG += [("a.tsv", b"a\tp\tb\n\xff\tp\tb\n"), ("a.csv", 'a,p,b\na,p,"b\n'), ("a.tsv", "\n\r\n")]
 
 
-@pytest.mark.parametrize(
-    ("name", "content"), [("a.tsv", b"a\tp\tb\n\xff\tp\tb\n"), ("a.csv", b'a,p,b\na,p,"b\n'), ("a.tsv", b"\n\r\n")]
-)
-def test_what_cannot_be_read_at_all(name: str, content: bytes, tmp_path: Path) -> None:
-    (tmp_path / name).write_bytes(content)
+@pytest.mark.parametrize(("name", "content"), WRONG)
+@pytest.mark.parametrize("size", [1, 50])
+def test_what_is_wrong_is_named_as_if_all_were_read_at_once(
+    name: str, content: str | bytes, size: int, tmp_path: Path
+) -> None:
+    table = Table(put(tmp_path / name, content))
     with pytest.raises(DataError) as caught:
-        list(read_fact_chunks(Table(tmp_path / name), 1))
-    assert str(caught.value) == message(Table(tmp_path / name))
+        list(read_fact_chunks(table, size))
+    assert str(caught.value) == message(table)
 
 
 def test_tables_in_memory_are_handed_out_in_parts() -> None:
@@ -538,10 +515,3 @@ def test_tables_in_memory_are_handed_out_in_parts() -> None:
     (facts,) = read_facts(table).facts
     assert facts.take(np.array([2, 0])).arguments[0].to_pylist() == ["c", "a"]
     assert list(read_fact_chunks(Table(pa.table({"x": pa.array([], pa.string())}), "p"), 2)) == []
-
-
-def test_a_file_that_unpacks_to_far_more_than_it_holds_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "facts.tsv.gz"
-    path.write_bytes(gzip.compress(bytes(2**24)) * 5)
-    with pytest.raises(DataError, match="more than 100 times its size"):
-        next(read_fact_chunks(Table(path), 10))

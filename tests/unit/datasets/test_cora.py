@@ -103,13 +103,6 @@ def test_wrong_lines_raise_or_are_told_in_the_report(kind: str, folds: Path) -> 
     assert {name: cut.tolist() for name, cut in cuts_of_test(load(f"cora-s2{kind}", on_error="skip")).items()}
 
 
-def test_a_wrong_arity_is_named_with_its_line(folds: Path) -> None:
-    with (folds / "S3" / "queries").open("a") as lines:
-        lines.write("SameVenue(Venue_v_, Venue_v_, Venue_v_)\n")
-    with pytest.raises(DataError, match=r"S3/queries:8.*SameVenue takes 2 constants, but here it has 3"):
-        load("cora-s1")
-
-
 def test_a_file_of_which_nothing_is_left_is_empty(folds: Path) -> None:
     (folds / "S5" / "queries").write_text("SameVenue(Venue_v_)\n")
     problem = load("cora-s1", on_error="skip")

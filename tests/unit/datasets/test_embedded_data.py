@@ -122,66 +122,6 @@ def record(code: str, name: str, region: str, subregion: str, *borders: str) -> 
     return {"cca3": code, "name": {"common": name}, **places}
 
 
-SMALL = [
-    record("AAA", "Côte (East) Ab", "North", "Far North", "BBB", "CCC"),
-    record("BBB", "Bland", "North", "Far North", "AAA"),
-    record("CCC", "Cland", "South", "Deep South"),  # AAA's border with it is stated on one side only
-    record("DDD", "Dland", "South", "Deep South", "CCC"),
-    record("ICE", "Iceland of Nobody", "", ""),
-]
-
-
-def test_names_become_symbols(script: ModuleType) -> None:
-    assert script.symbol("Cocos (Keeling) Islands") == "cocos_keeling_islands"
-    assert script.symbol("São Tomé and Príncipe") == "são_tomé_and_príncipe"
-    assert script.symbol("Guinea-Bissau") == "guinea-bissau"
-    assert script.symbol("Czech Republic") == "czechia"
-
-
-def test_a_small_world_is_split_by_the_rules(script: ModuleType) -> None:
-    files = {
-        path: content.decode().splitlines()
-        for path, content in script.countries_files(SMALL, valid=["bland"], test=["côte_east_ab"]).items()
-    }
-    assert files["countries/countries.txt"] == ["bland", "cland", "côte_east_ab", "dland"]
-    assert files["countries/regions.txt"] == ["north", "south"]
-    assert files["countries/subregions.txt"] == ["deep_south", "far_north"]
-    for split, country in (("valid", "bland"), ("test", "côte_east_ab")):
-        queries = [f"{country}\tlocatedIn\tnorth\t1", f"{country}\tlocatedIn\tsouth\t0"]
-        assert files[f"countries/{split}_queries.tsv"] == queries
-    assert files["countries-s1/train.tsv"] == [
-        "bland\tlocatedIn\tfar_north",
-        "bland\tneighborOf\tcôte_east_ab",
-        "cland\tlocatedIn\tdeep_south",
-        "cland\tlocatedIn\tsouth",
-        "côte_east_ab\tlocatedIn\tfar_north",
-        "côte_east_ab\tneighborOf\tbland",
-        "côte_east_ab\tneighborOf\tcland",
-        "deep_south\tlocatedIn\tsouth",
-        "dland\tlocatedIn\tdeep_south",
-        "dland\tlocatedIn\tsouth",
-        "dland\tneighborOf\tcland",
-        "far_north\tlocatedIn\tnorth",
-    ]
-    second = [line for line in files["countries-s1/train.tsv"] if "locatedIn\tfar_north" not in line]
-    assert files["countries-s2/train.tsv"] == second
-    assert files["countries-s3/train.tsv"] == [line for line in second if line != "cland\tlocatedIn\tsouth"]
-
-    files = script.countries_files(SMALL, valid=[], test=["cland"])
-    assert b"dland\tlocatedIn\tsouth" in files["countries-s3/train.tsv"]
-    assert b"c\xc3\xb4te_east_ab\tlocatedIn\tnorth" in files["countries-s3/train.tsv"]
-
-
-def test_the_two_edits_are_made(script: ModuleType) -> None:
-    mexico = record("MEX", "Mexico", "Americas", "Central America")
-    assert script.read_countries([mexico])[0].subregion == "northern_america"
-    czechia = record("CZE", "Czech Republic", "Europe", "Eastern Europe")
-    assert script.read_countries([czechia])[0].name == "czechia"
-
-    with pytest.raises(SystemExit, match="not among the package's countries: atlantis"):
-        script.countries_files(SMALL, valid=["atlantis"], test=[])
-
-
 def test_the_script_gives_back_the_embedded_countries(script: ModuleType) -> None:
     """The package's records, drawn up again from the facts, give the embedded files byte for byte."""
     facts = rows(path_of("countries-s1", "train"))
@@ -201,3 +141,5 @@ def test_the_script_gives_back_the_embedded_countries(script: ModuleType) -> Non
     ]
     for path, content in script.countries_files(records).items():
         assert (EMBEDDED / path).read_bytes() == content, path
+    with pytest.raises(SystemExit, match="not among the package's countries: atlantis"):
+        script.countries_files(records, valid=["atlantis"], test=[])

@@ -24,34 +24,19 @@ def only(text: str) -> Rule:
     return rule
 
 
-def test_names_of_rules() -> None:
-    first, second = parse_horn_rules("p(x,y) -> q(y,x)\n\n# comment\na:0.5:p(x,y), q(y,z) -> p(x,z)\n").rules
-    assert [(rule.name, rule.weight) for rule in (first, second)] == [("r0", None), ("a", 0.5)]
+def test_names_and_comments() -> None:
+    text = "// first\np(x,y) -> q(y,x)\n\n# comment\na:0.5:p(x,y), q(y,z) -> p(x,z)\n!a(x) v b(x) // causes cancer\n"
+    assert [(rule.name, rule.weight) for rule in parse_horn_rules(text).rules] == [
+        ("r0", None),
+        ("a", 0.5),
+        ("r2", None),
+    ]
+    assert parse_horn_rules("\n# only a comment\n").rules == ()
 
 
 def test_odd_predicate_names_print_and_parse_again() -> None:
     theory = parse_horn_rules("r0:1.0:/film/genre(x,y), _also_see(y,z) -> /film/genre(x,z)\n")
     assert parse_theory(str(theory)) == theory
-
-
-def test_nothing_is_no_rule() -> None:
-    assert parse_horn_rules("\n# only a comment\n").rules == ()
-
-
-@pytest.mark.parametrize(
-    ("text", "line"), [("p(x,y) -> q(y,x)\nhello", 2), ("p(x -> q(x)", 1), ("p(x) -> ", 1), ("p() -> q(x)", 1)]
-)
-def test_what_is_no_rule_is_refused_with_its_line(text: str, line: int) -> None:
-    with pytest.raises(TheoryError) as caught:
-        parse_horn_rules(text, "rules.txt")
-    assert str(caught.value).startswith(f"rules.txt:{line}:")
-
-
-def test_the_second_of_two_rules_with_one_id_is_pointed_at() -> None:
-    with pytest.raises(TheoryError, match="rule 'a' is declared twice") as refused:
-        parse_horn_rules("a:1.0:p(x) -> q(x)\na:1.0:q(x) -> p(x)\n", "rules.txt")
-    assert refused.value.where is not None
-    assert refused.value.where.line == 2
 
 
 @pytest.mark.parametrize(
@@ -129,6 +114,10 @@ def test_lower_case_is_a_variable_as_in_markov_logic() -> None:
         ("person = {Anna, Bob}", "looks like the declaration of a domain"),
         ("1.5 EXIST x a(x) v b(x)", "an atom was expected at"),
         ("hello", "this is not a rule"),
+        ("p(x -> q(x)", "an atom was expected at 'p.x'"),
+        ("p(x) -> ", "a Horn rule has one head atom, this one has 0"),
+        ("p() -> q(x)", "'' is no term"),
+        ("a:1.0:p(x) -> q(x)", "rule 'a' is declared twice"),
         ("0.4 !SameBib(b1,b2) v !HasWord(b1, +w) v SameBib(b2,b1)", r"\+w"),
         ("r0:eee:p(x) -> q(x)", "the weight 'eee' is no number"),
         ("r0:1e+-2:p(x) -> q(x)", r"the weight '1e\+-2' is no number"),
@@ -140,12 +129,8 @@ def test_lower_case_is_a_variable_as_in_markov_logic() -> None:
 )
 def test_what_cannot_be_read_says_why(line: str, message: str) -> None:
     with pytest.raises(TheoryError, match=message) as caught:
-        parse_horn_rules(f"// rules\n{line}\n", "rules.mln")
+        parse_horn_rules(f"a:1:p(x) -> q(x)\n{line}\n", "rules.mln")
     assert str(caught.value).startswith("rules.mln:2:")
-
-
-def test_comments_of_markov_logic_are_passed_over() -> None:
-    assert len(parse_horn_rules("// smoking\n!a(x) v b(x) // causes cancer\n").rules) == 1
 
 
 @at_most(100, "each is a line of text")

@@ -6,7 +6,7 @@ from r2n.errors import DataError, TheoryError
 from r2n.logic.formula import And, Atom, Constant, Implies, Unequal, Variable
 from r2n.logic.language import Domain, Language, Predicate
 from r2n.logic.parser import parse_theory
-from r2n.logic.theory import MOST_WEIGHT, Literal, Rule, Theory
+from r2n.logic.theory import MOST_WEIGHT, Rule, Theory
 
 COUNTRY, REGION = Domain("country"), Domain("region")
 PLACE = Domain("place", parts=(COUNTRY, REGION))
@@ -56,29 +56,6 @@ Y = Variable("y")
 def rule(text: str) -> Rule:
     (only,) = parse_theory(f"rule r: {text}").rules
     return only
-
-
-@pytest.mark.parametrize(
-    ("text", "body", "heads"),
-    [
-        ("p(x) & !q(x) -> p(x) | !s(x)", [(0, True), (1, False)], [0, 2]),
-        ("p(x) & p(x) -> q(x)", [(0, True)], [1]),
-        ("p(x) -> (q(x) -> r(x))", [(0, True)], [1, 2]),
-        ("(p(x) & q(x)) & r(x) -> s(x)", [(0, True), (1, True), (2, True)], [3]),
-        ("!!p(x) -> q(x)", [], [0, 1]),
-    ],
-)
-def test_body_and_heads(text: str, body: list[tuple[int, bool]], heads: list[int]) -> None:
-    assert rule(text).body == tuple(Literal(*literal) for literal in body)
-    assert rule(text).head_positions == tuple(heads)
-
-
-def test_an_implicit_rule_is_all_heads() -> None:
-    implicit = Rule("r", None, (Atom("p", (X, Y)), Atom("q", (Y,))))
-    assert implicit.is_implicit
-    assert implicit.body == ()
-    assert implicit.head_positions == (0, 1)
-    assert implicit.variables == ("x", "y")
 
 
 def test_a_rule_without_atoms_or_with_a_loose_guard_is_refused() -> None:
