@@ -1,7 +1,5 @@
 """What every input layer promises, whatever its kind: one suite over the table of input layers and the classifier."""
 
-from typing import Any
-
 import pytest
 import torch
 from torch import Tensor, nn
@@ -19,7 +17,7 @@ KNOWLEDGE = KnowledgeBase.build(
 CODES = torch.arange(KNOWLEDGE.base.size)
 INDEX, ARGUMENTS = (torch.from_numpy(part) for part in KNOWLEDGE.base.decode(CODES.numpy()))
 DIM = 4
-Made = tuple[ConstantEmbedding, AtomEmbedding[Any]]
+Made = tuple[ConstantEmbedding, AtomEmbedding]
 
 
 @pytest.fixture(params=list(input_layers))

@@ -57,7 +57,6 @@ def draw(seed: int) -> Drawn:
         evidence_input=dice.choice(("off", "add", "only")),
         mlp=dice.choice(("deep", "shallow")),
         residual=one_in(3, dice),
-        exclude_self=one_in(4, dice),
         isolated=dice.choice(("keep", "zero")),
     )
     names = [rule.name for rule in knowledge.theory.rules]

@@ -66,19 +66,15 @@ class PositionMLP(nn.Module):
             for copy in weight:
                 nn.init.xavier_uniform_(copy)
 
-    def before_last(
-        self, x: Float[Tensor, "ground_rules *positions rule_dim"]
-    ) -> Float[Tensor, "ground_rules positions hidden"]:
-        """All layers but the last linear map, from one input for all positions, or one for each."""
+    def before_last(self, x: Float[Tensor, "ground_rules rule_dim"]) -> Float[Tensor, "ground_rules positions hidden"]:
+        """All layers but the last linear map."""
         pairs = list(zip(self.weights, self.biases, strict=True))[:-1]
-        if x.ndim == 2 and pairs:
-            weight, bias = pairs.pop(0)
-            hidden = (x @ weight.transpose(0, 1).flatten(1)).unflatten(-1, (-1, weight.shape[-1])) + bias
-            x = relu(hidden)
-        elif x.ndim == 2:
-            x = x.unsqueeze(1)
+        if not pairs:
+            return x.unsqueeze(1).expand(-1, self.positions, -1)
+        weight, bias = pairs.pop(0)
+        x = relu((x @ weight.transpose(0, 1).flatten(1)).unflatten(-1, (-1, weight.shape[-1])) + bias)
         for weight, bias in pairs:
-            x = relu(torch.einsum("gpi,pio->gpo", x, weight.expand(x.shape[1], -1, -1)) + bias)
+            x = relu(torch.einsum("gpi,pio->gpo", x, weight) + bias)
         return x.expand(-1, self.positions, -1)
 
     def last(self, x: Float[Tensor, "*batch hidden"], position: int) -> Float[Tensor, "*batch dim"]:

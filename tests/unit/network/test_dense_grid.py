@@ -27,9 +27,7 @@ GRAPH = FactorGraph.from_grounding(FullGrounder().ground(Store(KNOWLEDGE)), np.a
 SHALLOW = ModelOptions(dim=3, rule_dim=2, mlp="shallow")
 
 
-@pytest.mark.parametrize(
-    "change", [{"mlp": "deep"}, {"aggregation": "max"}, {"exclude_self": True}, {"rule_network": "shared"}]
-)
+@pytest.mark.parametrize("change", [{"mlp": "deep"}, {"aggregation": "max"}, {"rule_network": "shared"}])
 def test_what_leaves_the_form_is_not_taken(change: dict[str, object]) -> None:
     assert takes(make_layer(GRAPH.rules, SHALLOW))
     assert not takes(make_layer(GRAPH.rules, SHALLOW.model_copy(update=change)))

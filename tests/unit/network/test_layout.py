@@ -65,6 +65,6 @@ def test_a_layout_moves_and_its_graph_stays() -> None:
     moved = layout.to("meta")
     assert moved.graph is graph
     assert moved.whole is not None
-    parts = [moved.predicates, moved.incidence.rows, moved.whole.grids[0].index, moved.whole.received[0].counts]
+    parts = [moved.predicates, moved.incidence.rows, moved.whole.grids[0].index, moved.whole.received[0]]
     assert {part.device.type for part in parts} == {"meta"}
     assert model.to("meta").collate(graph).device.type == "meta"

@@ -25,7 +25,6 @@ from r2n.network.graph_sources import (
     GroundedOnDemand,
     Ungrounded,
     counted_rules,
-    emptied,
     reachable_rules,
     without_rules,
 )
@@ -67,7 +66,6 @@ def test_a_graph_made_elsewhere() -> None:
     whole = grounded(FullGrounder()).whole
     assert whole is not None
     assert sizes(without_rules(FullGraph(whole), ["third"]).whole) == [3, 3, 0]
-    assert emptied(whole, []) is whole
 
 
 def test_an_unknown_rule_is_refused_with_the_nearest() -> None:

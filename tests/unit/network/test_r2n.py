@@ -69,15 +69,6 @@ def test_without_reasoning_the_output_is_the_input_layers_score(options: dict[st
         torch.testing.assert_close(logit, product.sum())
 
 
-def test_layers_have_their_own_weights_or_share_them() -> None:
-    apart, shared = network(layers=3), network(layers=3, shared_layers=True)
-    assert len({id(layer) for layer in apart.layers}) == 3
-    assert len(shared.layers) == 3
-    assert len({id(layer) for layer in shared.layers}) == 1
-    count = [sum(p.numel() for p in model.layers.parameters()) for model in (apart, shared)]
-    assert count[0] == 3 * count[1]
-
-
 def test_a_kind_that_cannot_be_is_refused() -> None:
     for model in (network(), network(mlp="shallow", rule_network="shared")):
         with pytest.raises(ConfigError, match="cannot be computed over grids\n  take kind='auto'"):
