@@ -25,11 +25,15 @@ Numbers = Int64[np.ndarray, " _"]
 """Of ground rules, rule after rule; of positions (entries), ground rule after ground rule; or rows of atoms."""
 
 
-@dataclass(frozen=True, eq=False)
 class KHopSubgraphs:
     """A graph that answers all its atoms, with the index from its atoms to ground rules and back."""
 
-    graph: FactorGraph
+    def __init__(self, graph: FactorGraph) -> None:
+        """`first` holds the number of each rule's first ground rule, `_start` that of its first entry, and of all."""
+        self.graph, parts = graph, graph.neighbours
+        self.first = np.cumsum([0, *map(len, parts)])
+        self._start = np.cumsum([0, *(part.numel() for part in parts)])
+        self._positions = np.array([part.shape[1] for part in parts], np.int64)
 
     def around(self, codes: Codes, *, steps: int | None = None, without: Codes | None = None) -> FactorGraph:
         """A graph that answers just these atoms (sorted, distinct), by the ground rules within so many steps of them.
@@ -99,20 +103,6 @@ class KHopSubgraphs:
         """The rows of those atoms that the graph holds."""
         wanted = torch.from_numpy(np.asarray(codes, np.int64))
         return self.graph.rows(wanted[self.graph.contains(wanted)]).numpy()
-
-    @cached_property
-    def _positions(self) -> Int64[np.ndarray, " rules"]:
-        return np.array([part.shape[1] for part in self.graph.neighbours], np.int64)
-
-    @cached_property
-    def first(self) -> Numbers:
-        """The number of each rule's first ground rule, and of all."""
-        return np.cumsum([0, *map(len, self.graph.neighbours)])
-
-    @cached_property
-    def _start(self) -> Numbers:
-        """The number of each rule's first entry, and of all."""
-        return np.cumsum([0, *(part.numel() for part in self.graph.neighbours)])
 
     @cached_property
     def _flat(self) -> Int64[np.ndarray, " entries"]:

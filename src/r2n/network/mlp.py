@@ -86,17 +86,17 @@ class PositionMLP(nn.Module):
         return self.biases[-1][0 if self.shared else position]
 
 
-class AtomOutput(nn.Module):
-    """out(a) = MLP^A(Emb^L(a))."""
+class Output(nn.Module):
+    """out(a) = MLP^A(Emb^L(a)), or out(g) = MLP^R(Emb^L(g))."""
 
     def __init__(self, dim: int, *, linear: bool = False) -> None:
         """One hidden layer as wide as the embedding, or none (`linear`)."""
         super().__init__()
         self.network = MLP((dim, 1) if linear else (dim, dim, 1))
 
-    def forward(self, atoms: Float[Tensor, "atoms dim"]) -> Float[Tensor, " atoms"]:
-        """The logit of each atom."""
-        return self.network(atoms).squeeze(-1)
+    def forward(self, embeddings: Float[Tensor, "batch dim"]) -> Float[Tensor, " batch"]:
+        """The logit of each atom, or ground rule."""
+        return self.network(embeddings).squeeze(-1)
 
     def over_grid(
         self,
@@ -109,16 +109,3 @@ class AtomOutput(nn.Module):
             return self.network(features @ maps + offsets.unsqueeze(1)).squeeze(-1)
         (last,) = self.network.linear()
         return torch.addmm(last(offsets), (maps @ last.weight[0]), features.t())
-
-
-class RuleOutput(nn.Module):
-    """out(g) = MLP^R(Emb^L(g))."""
-
-    def __init__(self, rule_dim: int) -> None:
-        """One hidden layer as wide as the embedding."""
-        super().__init__()
-        self.network = MLP((rule_dim, rule_dim, 1))
-
-    def forward(self, rules: Float[Tensor, "ground_rules rule_dim"]) -> Float[Tensor, " ground_rules"]:
-        """The logit of each ground rule."""
-        return self.network(rules).squeeze(-1)

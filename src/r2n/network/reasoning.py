@@ -26,12 +26,8 @@ class RuleEmbedding(nn.Module):
         self.scales = nn.Parameter(torch.zeros(rules, hidden))
         self.shifts = nn.Parameter(torch.zeros(rules, hidden))
 
-    def scale(self, rules: Int64[Tensor, " n"]) -> Float[Tensor, "n hidden"]:
-        """1 + s_j, for some rules by number."""
-        return embedding(rules, 1 + self.scales)
-
     def shift(self, rules: Int64[Tensor, " n"]) -> Float[Tensor, "n hidden"]:
-        """t_j."""
+        """t_j, for some rules by number."""
         return embedding(rules, self.shifts)
 
 
@@ -81,9 +77,7 @@ def message_pass(
 
     There is one message for each position (copies = positions, outputs = copies * message), or one for all.
     """
-    result = _MessagePass.apply(index, slots, weight, bias)
-    assert isinstance(result, Tensor)
-    return result
+    return _MessagePass.apply(index, slots, weight, bias)
 
 
 Counts = Int64[Tensor, " atoms"]
@@ -232,7 +226,7 @@ class ReasoningLayer(nn.Module):
             mapped = torch.cat([linear(table, columns) for table, columns in pairs])
         if self.rule_embedding is None or rule.owners is None:
             return mapped
-        return mapped * self.rule_embedding.scale(rule.owners.of_slots)
+        return mapped * embedding(rule.owners.of_slots, 1 + self.rule_embedding.scales)
 
     def _bias(self, update: MLP, rule: RuleIncidence) -> Tensor:
         """The bias of that map: one for all ground rules, or one for each."""
@@ -281,10 +275,10 @@ class ReasoningLayer(nn.Module):
         updated = mapped[0].new_full((len(incidence.messages), dim), self.aggregation.initial)
         for slots, rule, (update, to_atoms) in zip(mapped, incidence.rules, self.parts(), strict=True):
             message = self._messages(update, to_atoms, slots, rule)
-            for i, (table, target) in enumerate(zip(rule.tables, rule.index.targets(), strict=True)):
+            rows = rule.index.at_rules(torch.cat(rule.tables).unsqueeze(1))
+            for i in range(len(rule.tables)):
                 arriving = to_atoms.last(message[:, i], i) + to_atoms.last_bias(i)
-                rows = table[target].unsqueeze(1).expand_as(arriving)
-                updated = self.aggregation.combine(updated, rows, arriving)
+                updated = self.aggregation.combine(updated, rows[:, i].expand_as(arriving), arriving)
         return torch.where((incidence.messages > 0).unsqueeze(1), updated, torch.zeros_like(updated))
 
 
