@@ -120,7 +120,7 @@ class R2N(nn.Module):
         if kind == "grid" and whole is None:
             raise ConfigError(
                 "this network and this graph cannot be computed over grids",
-                hint="take kind='auto'; docs/decisions/015-whole-base.md tells what grids need",
+                hint="take kind='auto'; docs/decisions/015-whole-base.md says what grids need",
             )
         if kind == "auto":
             kind = "dense" if whole is None else "grid"
