@@ -101,7 +101,6 @@ class Asked:
 def masked(layer: ReasoningLayer, atoms: Tensor, graph: FactorGraph, masks: Sequence[Tensor]) -> Tensor:
     """Eqs. 2-5 to the letter, each ground rule's messages times its mask; for layers as these runs have."""
     assert layer.aggregation in ("mean", "sum", "mean-then-sum")
-    assert not layer.exclude_self
     assert layer.rule_embedding is None
     total, received = torch.zeros_like(atoms), torch.zeros(len(atoms), 1)
     for (update, to_atoms), rows, mask in zip(layer.parts(), graph.neighbours, masks, strict=True):

@@ -116,7 +116,6 @@ def make_choices(dice: Random, aggregation: str) -> Choices:
     return Choices(
         aggregation=aggregation,
         residual=one_in(2, dice),
-        exclude_self=one_in(2, dice),
         isolated=dice.choice(("keep", "zero")),
         ordered=not one_in(3, dice),
     )
@@ -131,7 +130,6 @@ def layer_for(
             "dim": dim,
             "rule_dim": rule_dim,
             "residual": chosen.residual,
-            "exclude_self": chosen.exclude_self,
             "reasoner": "r2n" if chosen.ordered else "fgnn",
             "aggregation": chosen.aggregation,
             "isolated": chosen.isolated,

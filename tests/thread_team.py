@@ -8,6 +8,8 @@ from typing import TypeVar
 import torch
 from torch import Tensor
 
+from r2n.training.batches import ProcessGroup
+
 Result = TypeVar("Result")
 
 
@@ -23,16 +25,11 @@ class _Table:
         self.given.extend([torch.zeros(0)] * self.count)
 
 
-@dataclass(frozen=True, eq=False)
-class ThreadTeam:
+@dataclass(eq=False)
+class ThreadTeam(ProcessGroup):
     """One of several threads."""
 
-    rank: int
     table: _Table
-
-    @property
-    def count(self) -> int:
-        return self.table.count
 
     def summed(self, values: Tensor) -> Tensor:
         barrier: threading.Barrier = self.table.barrier  # pyright: ignore[reportAttributeAccessIssue]
@@ -49,7 +46,7 @@ def together(count: int, work: Callable[[ThreadTeam], Result]) -> list[Result]:
 
     def begin(rank: int) -> None:
         try:
-            found[rank] = work(ThreadTeam(rank, table))
+            found[rank] = work(ThreadTeam(rank, count, table))
         except BaseException as error:
             failed.append(error)
             table.barrier.abort()  # pyright: ignore[reportAttributeAccessIssue]

@@ -38,7 +38,7 @@ class InputLayer(Component):
     """An input layer: Emb^0(a), made as `implementation(predicates, dim, scale=...)`.
 
     `max_arity`: the most positions of a predicate. `scores_rows`: it scores all candidates of a query by one matrix
-    product (`RowEmbedding`). `over_grids`: it is linear in features that all predicates share (`GridEmbedding`).
+    product (`VectorFormula`). `over_grids`: it is linear in features that all predicates share (`GridFormula`).
     `reads_features`: it reads features in place of vectors of constants. `floats_per_atom`: numbers that a training
     step keeps for an atom and each of its dimensions. `extra_weights(arities, dim)`: how many weights it learns besides
     the vectors of constants and predicates.

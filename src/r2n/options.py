@@ -65,9 +65,7 @@ class ModelOptions(Section):
     reasoner: Literal["r2n", "fgnn", "none"] = "r2n"
     aggregation: Annotated[str, BeforeValidator(aggregations.named())] = "mean"
     residual: bool = False
-    exclude_self: bool = False
     isolated: Literal["keep", "zero"] = "keep"
-    shared_layers: bool = False
     rule_network: Literal["own", "shared"] = "own"
     evidence_input: Literal["off", "add", "only"] = "off"
     rules: Literal["layers", "counted"] = "layers"
@@ -78,8 +76,7 @@ class ModelOptions(Section):
     constant_dropout: Number = Field(default=0.0, ge=0, lt=1)
     atom_dropout: Number = Field(default=0.0, ge=0, lt=1)
     rule_dropout: Number = Field(default=0.0, ge=0, lt=1)
-    pair: Literal["concatenate", "difference", "product", "symmetric", "all"] = "symmetric"
-    shared_encoder: Literal["none", "first", "all"] = "first"
+    pair: Literal["concatenate", "symmetric"] = "symmetric"
     encoder_dim: Whole | None = Field(default=None, ge=1)
     encoder_dropout: Number = Field(default=0.0, ge=0, lt=1)
     word_weights: Literal["binary", "count", "tfidf"] = "binary"
@@ -231,12 +228,11 @@ OptionKeywords = TypedDict("OptionKeywords", {  # noqa: UP013
     "strategy": str, "width": int, "depth": int, "last_width": int, "prune": bool, "max_groundings": int,
     "reciprocal": bool, "kept": str | None,
     "input": str, "dim": int, "rule_dim": int | None, "layers": int, "reasoner": Literal["r2n", "fgnn", "none"],
-    "aggregation": str, "residual": bool, "exclude_self": bool, "isolated": Literal["keep", "zero"],
-    "shared_layers": bool, "rule_network": Literal["own", "shared"], "evidence_input": Literal["off", "add", "only"],
+    "aggregation": str, "residual": bool, "isolated": Literal["keep", "zero"],
+    "rule_network": Literal["own", "shared"], "evidence_input": Literal["off", "add", "only"],
     "rules": Literal["layers", "counted"], "mlp": Literal["deep", "shallow"], "output": Literal["mlp", "linear"],
     "input_score": bool, "init_scale": float, "constant_dropout": float, "atom_dropout": float, "rule_dropout": float,
-    "pair": Literal["concatenate", "difference", "product", "symmetric", "all"],
-    "shared_encoder": Literal["none", "first", "all"], "encoder_dim": int | None, "encoder_dropout": float,
+    "pair": Literal["concatenate", "symmetric"], "encoder_dim": int | None, "encoder_dropout": float,
     "word_weights": Literal["binary", "count", "tfidf"], "word_min_texts": int, "word_dropout": float,
     "corrupted_positions": Sequence[int] | None, "ask_closed": bool, "negatives": int | None,
     "labels_only": Sequence[str],

@@ -98,7 +98,7 @@ def test_tucker_ranks_by_one_product(predicate: int) -> None:
         ({"input": "tucker"}, {}),
         ({"input": "tucker", "reasoner": "none"}, {"loss": "full-softmax", "batch_size": 2, "n3": 0.1}),
         ({"aggregation": "root-mean"}, {}),
-        ({"aggregation": "root-mean", "mlp": "shallow", "exclude_self": True}, {}),
+        ({"aggregation": "root-mean", "mlp": "shallow", "residual": True}, {}),
         ({"input": "distmult"}, {"loss": "margin"}),
         ({"evidence_input": "only"}, {"loss": "margin", "batch_size": 2}),
     ],

@@ -27,7 +27,6 @@ class Choices:
 
     aggregation: str = "sum"
     residual: bool = False
-    exclude_self: bool = False
     isolated: str = "zero"
     ordered: bool = True
 
@@ -92,11 +91,7 @@ def layer(
             ground_rule = mlp(rule.update_rule, joined(messages, choices.ordered))  # eq. 3
             ground_rules[j].append(ground_rule)
             for i, a in enumerate(row):
-                read = ground_rule
-                if choices.exclude_self:
-                    others = [torch.zeros_like(m) if k == i else m for k, m in enumerate(messages)]
-                    read = mlp(rule.update_rule, joined(others, choices.ordered))
-                received[a].append((j, mlp(rule.message_to_atom[i], read)))  # eq. 4
+                received[a].append((j, mlp(rule.message_to_atom[i], ground_rule)))  # eq. 4
     updated = [after(atoms[a], received[a], choices) for a in range(len(atoms))]
     return (torch.stack(updated) if updated else atoms), ground_rules
 

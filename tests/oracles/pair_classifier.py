@@ -41,21 +41,19 @@ def embed(
     embedding: PairEmbedding, constants: ConstantEmbedding, pair: str, predicate: int, arguments: list[int]
 ) -> Tensor:
     """Emb^0 of one atom; the network is in evaluation."""
-    total = embedding.bias[predicate if embedding.shared == "none" else 0].clone()
-    owner = f"predicate{predicate}" if embedding.shared == "none" else "shared"
+    total = embedding.bias[0].clone()
     for channel in range(len(embedding.channels) + 1):
         values = [feature(embedding, constants, channel, constant) for constant in arguments]
         has_one = [i for i, value in enumerate(values) if value is not None]
         for i in has_one:
-            if pair in ("concatenate", "all") or len(has_one) == 1:
-                total = total + times(values[i], embedding.first[f"{owner}-channel{channel}-at{i}"])
+            if pair == "concatenate" or len(has_one) == 1:
+                total = total + times(values[i], embedding.first[f"shared-channel{channel}-at{i}"])
         for i, j in combinations(has_one if pair != "concatenate" else [], 2):
-            key = f"{owner}-channel{channel}-at{i}at{j}"
-            total = total + times(together(pair, values[i], values[j]), embedding.first[key])
+            key = f"shared-channel{channel}-at{i}at{j}"
+            total = total + times(together(values[i], values[j]), embedding.first[key])
             if key in embedding.counts:
                 total = total + counts(embedding, channel, arguments[i], arguments[j]) @ embedding.counts[key]
-    second = embedding.second[0 if embedding.shared == "all" else predicate]
-    linear = second.layers[0]  # pyright: ignore
+    linear = embedding.second[predicate].layers[0]  # pyright: ignore
     assert isinstance(linear, nn.Linear)
     return relu(linear.weight @ relu(total) + linear.bias)
 
@@ -66,9 +64,8 @@ def times(values: Tensor | None, weight: Tensor) -> Tensor:
     return torch.stack([value * weight[k] for k, value in enumerate(values)]).sum(0)
 
 
-def together(pair: str, one: Tensor | None, other: Tensor | None) -> Tensor:
+def together(one: Tensor | None, other: Tensor | None) -> Tensor:
     """What is read of two constants."""
     assert one is not None
     assert other is not None
-    parts = {"difference": [(one - other).abs()], "product": [one * other]}
-    return torch.cat(parts.get(pair, parts["difference"] + parts["product"]))
+    return torch.cat([(one - other).abs(), one * other])

@@ -171,13 +171,11 @@ def test_every_aggregation(aggregation: str, kind: str) -> None:
         [
             {"evidence_input": "add"},
             {"evidence_input": "only"},
-            {"exclude_self": True},
             {"rule_dropout": 0.0},  # then messages go in one pass
             {"rule_dropout": 0.0, "reasoner": "fgnn"},
             {"mlp": "shallow", "output": "linear"},
             {"isolated": "zero"},
             {"residual": True},
-            {"shared_layers": True, "layers": 2},
             {"rule_network": "shared", "layers": 2},
             {"rule_network": "shared", "rule_dropout": 0.0, "mlp": "shallow"},
         ],
@@ -196,9 +194,8 @@ def test_every_other_option(options: dict[str, Any]) -> None:
     "options",
     [
         {"input": "distmult"},
-        {"pair": "symmetric", "shared_encoder": "first"},
-        {"pair": "all", "shared_encoder": "none"},
-        {"pair": "concatenate", "shared_encoder": "all"},
+        {"pair": "symmetric"},
+        {"pair": "concatenate"},
     ],
 )
 def test_features(options: dict[str, Any]) -> None:

@@ -16,9 +16,10 @@ from r2n.grounding.store import Store
 from r2n.logic.parser import parse_theory
 from r2n.network.constant_embedding import ConstantEmbedding
 from r2n.network.factor_graph import FALSE, TRUE, UNKNOWN, FactorGraph
-from r2n.network.mlp import AtomOutput, RuleOutput
+from r2n.network.mlp import Output
 from r2n.network.r2n import R2N, EvidenceInput
-from r2n.network.scatter import Incidence, by_segment, gather_sum, segment_sum
+from r2n.network.scatter import Incidence, by_segment
+from r2n.network.tensors import sparse_product
 from r2n.training.objective import binary_cross_entropy, n3_penalty, softmax_loss
 from tests.model_strategies import AGGREGATIONS, layer_for, shaken, vectors
 from tests.oracles.message_passing import Choices
@@ -56,14 +57,11 @@ def check_module(module: nn.Module, call: Callable[[dict[str, Tensor], Tensor], 
     assert gradcheck(function, (x.requires_grad_(), *values), fast_mode=True)
 
 
-@pytest.mark.parametrize(
-    ("ordered", "exclude_self", "dense"),
-    [(True, False, True), (True, True, False), (False, False, False), (False, True, True)],
-)
+@pytest.mark.parametrize(("ordered", "dense"), [(True, True), (True, False), (False, False), (False, True)])
 @pytest.mark.parametrize("aggregation", AGGREGATIONS)
-def test_reasoning_layer(aggregation: str, ordered: bool, exclude_self: bool, dense: bool) -> None:
+def test_reasoning_layer(aggregation: str, ordered: bool, dense: bool) -> None:
     _, graph = toy()
-    chosen = Choices(aggregation, residual=not dense, exclude_self=exclude_self, isolated="keep", ordered=ordered)
+    chosen = Choices(aggregation, residual=not dense, isolated="keep", ordered=ordered)
     layer = layer_for(graph, chosen, seed=5, dim=2)
     incidence = Incidence.of(graph, dense=dense)
 
@@ -78,14 +76,14 @@ def test_gather_sum() -> None:
     slots = torch.tensor([[0, 2], [1, 3], [0, 0], [4, 2]])  # one slot twice in a ground rule, slot 5 in none
     order, offsets = by_segment(slots.flatten(), 6)
     table = vectors(6, 2, seed=0).requires_grad_()
-    assert gradcheck(lambda t: gather_sum(t, slots, order // 2, offsets), table)
+    assert gradcheck(lambda t: sparse_product(t, (slots, None, None), (order // 2, offsets, None)), table)
 
 
 def test_segment_sum() -> None:
     segment = torch.tensor([3, 0, 3, 3, 1])  # segment 2 is empty
     order, offsets = by_segment(segment, 4)
     rows = vectors(5, 2, seed=0).requires_grad_()
-    assert gradcheck(lambda r: segment_sum(r, order, offsets, segment), rows)
+    assert gradcheck(lambda r: sparse_product(r, (order, offsets, None), (segment.unsqueeze(1), None, None)), rows)
 
 
 @pytest.mark.parametrize("name", [name for name in input_layers if not input_layers[name].reads_features])
@@ -110,9 +108,9 @@ def test_atom_embeddings_and_their_scores(name: str, arity: int) -> None:
     check_module(both, lambda parameters, x: functional_call(both, parameters, (x,)), vectors(3, 1, seed=2))
 
 
-@pytest.mark.parametrize("head", [AtomOutput, RuleOutput])
-def test_outputs(head: type[nn.Module]) -> None:
-    module = shaken(head(3), seed=3)
+@pytest.mark.parametrize("linear", [False, True])
+def test_outputs(linear: bool) -> None:
+    module = shaken(Output(3, linear=linear), seed=3)
     check_module(module, lambda parameters, x: functional_call(module, parameters, (x,)), vectors(4, 3, seed=4))
 
 

@@ -154,7 +154,6 @@ def without_last_rule(layer: ReasoningLayer) -> ReasoningLayer:
         [to_atoms for _, to_atoms in parts],
         aggregation=layer.aggregation,
         residual=layer.residual,
-        exclude_self=layer.exclude_self,
         isolated=layer.isolated,
         rule_dropout=layer.rule_dropout,
     )
@@ -179,7 +178,7 @@ def test_a_batch_is_answered_as_in_the_whole_graph(dice: Random) -> None:
     asked = torch.tensor([dice.randrange(count) for _ in range(dice.randrange(4))] if count else [], dtype=torch.int64)
     reasoner = dice.choice(("r2n", "r2n", "fgnn"))
     options = {"input": "distmult", "dim": 3, "layers": LAYERS, "aggregation": dice.choice(AGGREGATIONS)}
-    options |= {"residual": one_in(2, dice), "exclude_self": one_in(2, dice), "isolated": dice.choice(("keep", "zero"))}
+    options |= {"residual": one_in(2, dice), "isolated": dice.choice(("keep", "zero"))}
     network = shaken(R2N.build(knowledge, reasoner=reasoner, evidence_input="add", **options), seed_of(dice))
     hidden = torch.tensor([one_in(3, dice) for _ in range(count)], dtype=torch.bool)
     known = torch.tensor([dice.choice((UNKNOWN, FALSE, TRUE)) for _ in range(count)], dtype=torch.int64)

@@ -12,7 +12,7 @@ from r2n.data.herbrand import HerbrandBase
 from r2n.data.knowledge_base import KnowledgeBase, with_reciprocals
 from r2n.grounding.backward import BackwardGrounder
 from r2n.grounding.store import Store
-from r2n.network.graph_sources import FullGraph, GroundedOnDemand, emptied, without_rules
+from r2n.network.graph_sources import FullGraph, GroundedOnDemand, without_rules
 from r2n.network.r2n import R2N
 from r2n.options import ModelOptions
 from r2n.scoring import AtomLogits
@@ -57,7 +57,6 @@ def draw(seed: int) -> Drawn:
         evidence_input=dice.choice(("off", "add", "only")),
         mlp=dice.choice(("deep", "shallow")),
         residual=one_in(3, dice),
-        exclude_self=one_in(4, dice),
         isolated=dice.choice(("keep", "zero")),
     )
     names = [rule.name for rule in knowledge.theory.rules]
@@ -146,8 +145,8 @@ def test_what_is_proved_through_a_rule_goes_with_it(grounder: BackwardGrounder) 
         evidence, source = drawn.knowledge.evidence, GroundedOnDemand.of(drawn.knowledge, grounder)
         found, expected = (logits(drawn.codes) for logits in both(drawn, grounder))
         np.testing.assert_allclose(found, expected, **CLOSE)
-        dropped = emptied(source.around(drawn.codes), drawn.names)
-        less += not np.allclose(AtomLogits(drawn.network, FullGraph(dropped), evidence)(drawn.codes), found)
+        dropped = without_rules(FullGraph(source.around(drawn.codes)), drawn.names)
+        less += not np.allclose(AtomLogits(drawn.network, dropped, evidence)(drawn.codes), found)
     assert less >= 3  # to drop the ground rules alone would not be enough
 
 

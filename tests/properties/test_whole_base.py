@@ -127,7 +127,7 @@ def test_a_graph_that_misses_an_atom_and_a_deep_mlp_go_the_other_way() -> None:
     shallow = R2N.build(knowledge, dim=3, layers=1, mlp="shallow")
     assert is_grid(shallow, graph)
     assert not is_grid(shallow, FactorGraph(graph.atoms[:-1], graph.neighbours, graph.rules, graph.shapes))
-    for options in ({"mlp": "deep"}, {"aggregation": "max"}, {"exclude_self": True}, {"input": "mlp"}):
+    for options in ({"mlp": "deep"}, {"aggregation": "max"}, {"input": "mlp"}):
         network = R2N.build(knowledge, **{"dim": 3, "layers": 1, "mlp": "shallow", **options})  # pyright: ignore
         assert not is_grid(network, graph)
     assert not is_grid(R2N.build(knowledge, layers=1, mlp="shallow", evidence_input="add"), graph)

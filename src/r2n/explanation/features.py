@@ -77,7 +77,7 @@ class VariedInput:
     """An input layer with the weights of a network, for some of its constants and for variants of them."""
 
     constants: ConstantEmbedding
-    atom_embedding: AtomEmbedding[Any]
+    atom_embedding: AtomEmbedding
 
     @classmethod
     def from_network(cls, model: R2N, read: Int64[np.ndarray, " _"], variants: Sequence[Variant]) -> "VariedInput":

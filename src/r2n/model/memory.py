@@ -150,7 +150,7 @@ def over_grids(options: Options) -> bool:
     """Whether a whole Herbrand base is computed over grids, where the atoms' embeddings are never written out."""
     model, training = options.model, options.training
     reads_plain = model.evidence_input == "off" and model.reasoner != "fgnn" and not training.hiding
-    keeps_form = model.mlp == "shallow" and aggregations[model.aggregation].is_linear and not model.exclude_self
+    keeps_form = model.mlp == "shallow" and aggregations[model.aggregation].is_linear
     can_be = input_layers[model.input].over_grids and (keeps_form or not model.has_layers)
     return training.asks_base and reads_plain and can_be
 
@@ -270,4 +270,4 @@ def count_weights(knowledge: KnowledgeBase, options: ModelOptions) -> int:
         copies = 1 if options.reasoner == "fgnn" else positions
         layer += copies * dim * hidden + inner + copies * (inner + hidden * dim)
     outputs = (dim * dim if options.output == "mlp" else dim) + hidden * hidden
-    return found + layer * (1 if options.shared_layers else options.layers) + outputs
+    return found + layer * options.layers + outputs

@@ -155,14 +155,12 @@ def _end_of(process: BaseProcess) -> str:
 
 
 @dataclass(eq=False)
-class FabricTeam:
+class FabricTeam(ProcessGroup):
     """The processes of a training, which meet at the first exchange.
 
     `join` brings this process to the others and returns its Fabric; `gone` says which process has ended, if known.
     """
 
-    rank: int
-    count: int
     join: Callable[[], Any]
     gone: Callable[[], str] = lambda: ""
     fabric: Any = field(default=None, init=False)

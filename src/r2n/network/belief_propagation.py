@@ -47,16 +47,18 @@ def belief_layer(rules: Sequence[Rule]) -> ReasoningLayer:
             update.linear()[0].weight.copy_(sums)
         longest = max(len(units) for pair in targets for units in pair)
         updates.append(update)
-        messages.append(_position_network([maximum_maps(pair, width, longest) for pair in targets], width))
-    layer = ReasoningLayer(
-        updates,
-        messages,
-        aggregation=Sum(),
-        isolated="zero",
-        residual=False,
-        exclude_self=False,
-        rule_dropout=0.0,
-    )
+        by_position = [maximum_maps(pair, width, longest) for pair in targets]
+        widest = [max(bias.shape[0] for _, bias in maps) for maps in zip(*by_position, strict=True)]
+        network = PositionMLP(positions, [width, *widest]).double()  # each position is as wide as the widest of them
+        with torch.no_grad():
+            for parameter in network.parameters():
+                parameter.zero_()
+            for i, maps in enumerate(by_position):
+                for level, (weight, bias) in enumerate(maps):
+                    network.weights[level][i, : weight.shape[0], : weight.shape[1]] = weight
+                    network.biases[level][i, : bias.shape[0]] = bias
+        messages.append(network)
+    layer = ReasoningLayer(updates, messages, aggregation=Sum(), isolated="zero", residual=False, rule_dropout=0.0)
     return layer.double().requires_grad_(requires_grad=False)
 
 
@@ -70,20 +72,6 @@ def satisfying(rule: Rule) -> list[list[bool]]:
     if rule.formula is None:
         return [list(assignment) for assignment in product((False, True), repeat=len(rule.atoms))]
     return rule.formula.satisfying_assignments().tolist()
-
-
-def _position_network(by_position: list[list[Map]], width: int) -> PositionMLP:
-    """One network for all positions, as wide as the widest of them."""
-    widest = [max(bias.shape[0] for _, bias in maps) for maps in zip(*by_position, strict=True)]
-    network = PositionMLP(len(by_position), [width, *widest]).double()
-    with torch.no_grad():
-        for parameter in network.parameters():
-            parameter.zero_()
-        for i, maps in enumerate(by_position):
-            for level, (weight, bias) in enumerate(maps):
-                network.weights[level][i, : weight.shape[0], : weight.shape[1]] = weight
-                network.biases[level][i, : bias.shape[0]] = bias
-    return network
 
 
 def maximum_maps(targets: Sequence[Sequence[int]], inputs: int, longest: int) -> list[Map]:
@@ -255,25 +243,38 @@ def find_clash(graph: FactorGraph, truths: Truths) -> Clash | None:
 
 
 def _is_satisfiable(parts: Sequence[_Part], truths: Truths) -> bool | None:
-    """Whether some world satisfies all ground rules; None if the bounds are not enough to find out."""
+    """Whether some world satisfies all ground rules; None if the bounds are not enough to find out.
+
+    Each assignment v that violates a ground rule is a clause: the sum over its atoms of |x - v| is at least 1.
+    """
     forced = _forced(parts, truths)
     if forced is None:
         return False
-    indices, signs, least = [], [], []  # each assignment that violates a ground rule is one to be avoided
+    clauses, columns, signs, least = [], [], [], []
     for part in parts:
         if len(part.rows) * len(part.breaks) > MOST_CLAUSES:
             return None
-        clause, ground_rule = np.nonzero(_fitting(part.breaks, part.rows, forced).T)
-        rows, broken = part.rows[ground_rule], part.breaks[clause]
+        assignment, ground_rule = np.nonzero(_fitting(part.breaks, part.rows, forced).T)
+        rows, broken = part.rows[ground_rule], part.breaks[assignment]
         is_free = forced[rows] < 0
-        indices += [np.where(is_free, rows, -1)]
-        signs += [np.where(broken, -1.0, 1.0)]
-        least += [1.0 - (broken & is_free).sum(axis=1)]
-    if not sum(map(len, least)):
-        return True
-    if sum(map(len, least)) > MOST_CLAUSES:
-        return None
-    return _solved(indices, signs, np.concatenate(least), len(forced))
+        clauses.append(is_free.nonzero()[0] + sum(map(len, least)))
+        columns.append(rows[is_free])
+        signs.append(np.where(broken, -1.0, 1.0)[is_free])
+        least.append(1.0 - (broken & is_free).sum(axis=1))
+    count = sum(map(len, least))
+    if not 0 < count <= MOST_CLAUSES:
+        return None if count else True
+    atoms, column = np.unique(np.concatenate(columns), return_inverse=True)
+    indices = np.concatenate(clauses), column
+    matrix = csr_array((np.concatenate(signs), indices), shape=(count, len(atoms)))
+    found = milp(
+        np.zeros(len(atoms)),
+        constraints=LinearConstraint(matrix, lb=np.concatenate(least)),  # pyright: ignore[reportArgumentType]
+        integrality=np.ones(len(atoms)),
+        bounds=Bounds(0, 1),
+        options={"time_limit": SECONDS},
+    )
+    return {0: True, 2: False}.get(int(found.status))
 
 
 def _forced(parts: Sequence[_Part], truths: Truths) -> Truths | None:
@@ -304,32 +305,3 @@ def _fitting(assignments: np.ndarray, rows: np.ndarray, truths: Truths) -> np.nd
             same = (rows[:, earlier] == rows[:, position])[:, None]
             fits &= ~same | (values == assignments[:, earlier])
     return fits
-
-
-def _solved(
-    indices_of: Sequence[np.ndarray], signs: Sequence[np.ndarray], least: np.ndarray, atoms: int
-) -> bool | None:
-    """Ask the solver; an atom that fills two positions of a ground rule counts once."""
-    offset, clauses, columns, values = 0, [], [], []
-    for where, sign in zip(indices_of, signs, strict=True):
-        for position in range(where.shape[1]):
-            own = where[:, position]
-            again = (where[:, :position] == own[:, None]).any(axis=1)
-            kept = np.flatnonzero((own >= 0) & ~again)
-            clauses.append(kept + offset)
-            columns.append(own[kept])
-            values.append(sign[kept, position])
-            doubled = np.flatnonzero((own >= 0) & again & (sign[:, position] < 0))
-            least[doubled + offset] += 1.0
-        offset += len(where)
-    indices = np.concatenate(clauses), np.concatenate(columns)
-    matrix = csr_array((np.concatenate(values), indices), shape=(len(least), atoms))
-    used = np.unique(indices[1])
-    found = milp(
-        np.zeros(len(used)),
-        constraints=LinearConstraint(matrix[:, used], lb=least),  # pyright: ignore[reportArgumentType]
-        integrality=np.ones(len(used)),
-        bounds=Bounds(0, 1),
-        options={"time_limit": SECONDS},
-    )
-    return {0: True, 2: False}.get(int(found.status))

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 from jaxtyping import Bool, Int64
@@ -33,7 +33,7 @@ class GraphBatch:
     kind: Kind
     base: HerbrandBase
     constants: ConstantEmbedding
-    atom_embedding: AtomEmbedding[Any]
+    atom_embedding: AtomEmbedding
     trained_ids: Int64[Tensor, " constants"] | None
     whole: DenseGrid | None = None
     grouped: bool = False

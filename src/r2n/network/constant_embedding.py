@@ -9,33 +9,13 @@ import torch
 from jaxtyping import Float, Int64
 from scipy.sparse import csr_array
 from torch import Tensor, nn
-from torch.nn.functional import dropout, embedding_bag, relu
+from torch.nn.functional import dropout, relu
 
 from r2n.data.features import Bags, Features, bags_of_words
 from r2n.data.knowledge_base import KnowledgeBase
 from r2n.errors import ConfigError, nearest
-from r2n.network.tensors import Tensors
+from r2n.network.tensors import Tensors, sparse_product
 from r2n.options import ModelOptions
-
-
-class _SparseProduct(torch.autograd.Function):
-    """out[r] = sum_k values[r, k] * table[k]; the gradient is the product with the transposed matrix."""
-
-    @staticmethod
-    def forward(ctx, table: Tensor, *matrix: Tensor) -> Tensor:
-        columns, offsets, values, *transposed = matrix
-        ctx.save_for_backward(*transposed)
-        return _bag(table, columns, offsets, values)
-
-    @staticmethod
-    def backward(ctx, *grad_outputs: Tensor) -> tuple[Tensor | None, ...]:
-        return _bag(grad_outputs[0].contiguous(), *ctx.saved_tensors), None, None, None, None, None, None
-
-
-def _bag(table: Tensor, columns: Tensor, offsets: Tensor, values: Tensor) -> Tensor:
-    return embedding_bag(
-        columns, table, offsets, mode="sum", per_sample_weights=values.to(table), include_last_offset=True
-    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,16 +23,17 @@ class SparseRows(Tensors):
     """A constant sparse matrix by rows and by columns: column (row) indices, where each row begins, and values."""
 
     rows: int
-    by_row: tuple[Tensor, ...]
-    by_column: tuple[Tensor, ...]
+    by_row: tuple[Tensor, Tensor, Tensor]
+    by_column: tuple[Tensor, Tensor, Tensor]
 
     @classmethod
     def of(cls, matrix: csr_array) -> "SparseRows":
         """From a matrix of scipy."""
         by_row, by_column = (
-            tuple(
-                torch.from_numpy(part.astype(kind))
-                for part, kind in ((form.indices, "int32"), (form.indptr, "int32"), (form.data, "float32"))
+            (
+                torch.from_numpy(form.indices.astype(np.int32)),
+                torch.from_numpy(form.indptr[:-1].astype(np.int32)),
+                torch.from_numpy(form.data.astype(np.float32)),
             )
             for form in (matrix, csr_array(matrix.T))
         )
@@ -62,9 +43,7 @@ class SparseRows(Tensors):
         """The product with a dense matrix."""
         if not len(self.by_row[0]):
             return table.new_zeros(self.rows, table.shape[1]) + 0.0 * table.sum()
-        result = _SparseProduct.apply(table.contiguous(), *self.by_row, *self.by_column)
-        assert isinstance(result, Tensor)
-        return result
+        return sparse_product(table, self.by_row, self.by_column)
 
 
 class Channel(nn.Module):
@@ -101,8 +80,8 @@ class WordChannel(Channel):
     @property
     def rows(self) -> SparseRows:
         """The bags as a sparse matrix, on the network's device."""
-        by_row, by_column = (tuple(self.get_buffer(f"{by}{i}") for i in range(3)) for by in ("by_row", "by_column"))
-        return SparseRows(self.texts, by_row, by_column)
+        parts = [[self.get_buffer(f"{by}{i}") for i in range(3)] for by in ("by_row", "by_column")]
+        return SparseRows(self.texts, *((part[0], part[1], part[2]) for part in parts))
 
     def kept_words(self) -> Float[Tensor, " words"] | None:
         """The weight of each word in this pass: zero if it is dropped."""

@@ -1,14 +1,13 @@
 """Where factor graphs come from: the full grounding, or ground rules around atoms on demand."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Protocol, runtime_checkable
 
 import numpy as np
 import torch
 from jaxtyping import Bool, Int64
-from torch import Tensor
 
 from r2n.data.herbrand import Codes, ranges
 from r2n.data.knowledge_base import KnowledgeBase
@@ -26,11 +25,15 @@ Numbers = Int64[np.ndarray, " _"]
 """Of ground rules, rule after rule; of positions (entries), ground rule after ground rule; or rows of atoms."""
 
 
-@dataclass(frozen=True, eq=False)
 class KHopSubgraphs:
     """A graph that answers all its atoms, with the index from its atoms to ground rules and back."""
 
-    graph: FactorGraph
+    def __init__(self, graph: FactorGraph) -> None:
+        """`first` holds the number of each rule's first ground rule, `_start` that of its first entry, and of all."""
+        self.graph, parts = graph, graph.neighbours
+        self.first = np.cumsum([0, *map(len, parts)])
+        self._start = np.cumsum([0, *(part.numel() for part in parts)])
+        self._positions = np.array([part.shape[1] for part in parts], np.int64)
 
     def around(self, codes: Codes, *, steps: int | None = None, without: Codes | None = None) -> FactorGraph:
         """A graph that answers just these atoms (sorted, distinct), by the ground rules within so many steps of them.
@@ -102,20 +105,6 @@ class KHopSubgraphs:
         return self.graph.rows(wanted[self.graph.contains(wanted)]).numpy()
 
     @cached_property
-    def _positions(self) -> Int64[np.ndarray, " rules"]:
-        return np.array([part.shape[1] for part in self.graph.neighbours], np.int64)
-
-    @cached_property
-    def first(self) -> Numbers:
-        """The number of each rule's first ground rule, and of all."""
-        return np.cumsum([0, *map(len, self.graph.neighbours)])
-
-    @cached_property
-    def _start(self) -> Numbers:
-        """The number of each rule's first entry, and of all."""
-        return np.cumsum([0, *(part.numel() for part in self.graph.neighbours)])
-
-    @cached_property
     def _flat(self) -> Int64[np.ndarray, " entries"]:
         """The row of each entry's atom."""
         return torch.cat([torch.zeros(0, dtype=torch.int64), *(p.flatten() for p in self.graph.neighbours)]).numpy()
@@ -133,22 +122,28 @@ class KHopSubgraphs:
         return found
 
 
-@runtime_checkable
-class GraphSource(Protocol):
-    """Where the graphs of atoms come from."""
+class GraphSource(ABC):
+    """Where the graphs of atoms come from; by default, parts of one graph of all ground rules."""
 
-    @property
+    @cached_property
+    @abstractmethod
     def whole(self) -> FactorGraph | None:
         """All ground rules, if they do not depend on the query; atoms outside it are in none."""
 
-    @property
+    @cached_property
     def counts(self) -> RuleCounts | None:
         """The numbers of ground rules of the rules that are counted, if some are."""
+        return None
 
     @property
     def known_in_bodies(self) -> frozenset[str]:
         """The predicates of which a known atom may be why there is a ground rule."""
-        ...
+        return frozenset()
+
+    @cached_property
+    def _subgraphs(self) -> KHopSubgraphs:
+        assert self.whole is not None
+        return KHopSubgraphs(self.whole)
 
     def around(self, atoms: Codes, *, steps: int | None = None, without: Codes | None = None) -> FactorGraph:
         """A graph that answers these atoms, each with its ground rules.
@@ -157,71 +152,64 @@ class GraphSource(Protocol):
         out. With `without`, no ground rule is there because one of these atoms (of open worlds) is known: the graph is
         that of a knowledge base without them. With either, no other atoms are answered.
         """
-        ...
+        wanted = np.unique(np.asarray(atoms, np.int64))
+        if steps is not None or without is not None:
+            return self._subgraphs.around(wanted, steps=steps, without=without if self.known_in_bodies else None)
+        full, codes = self._subgraphs.graph, torch.from_numpy(wanted)
+        inside = full.contains(codes)
+        graph = subgraph(full, full.rows(codes[inside])).graph  # all that is connected to them
+        if len(graph.atoms) == len(full.atoms):
+            graph = full
+        if bool(inside.all()):
+            return graph
+        codes = torch.cat([graph.atoms, codes[~inside]]).sort().values
+        new_row = torch.searchsorted(codes, graph.atoms)
+        return FactorGraph(codes, tuple(new_row[part] for part in graph.neighbours), graph.rules, graph.shapes)
 
     def may_reach(self, atoms: Codes) -> Bool[np.ndarray, " atoms"]:
         """False where an atom is in no ground rule, True where it may be in one; cheap."""
-        ...
+        return self._subgraphs.graph.contains(torch.from_numpy(atoms)).numpy()
 
 
 @dataclass(frozen=True, eq=False)
-class FullGraph:
+class FullGraph(GraphSource):
     """A graph that was made elsewhere; atoms that it was not made for are refused."""
 
-    whole: FactorGraph
-    counts: RuleCounts | None = None
-    known_in_bodies: frozenset[str] = frozenset()
+    graph: FactorGraph
 
     def __repr__(self) -> str:
         """Of which graph."""
-        return f"FullGraph({self.whole!r})"
+        return f"FullGraph({self.graph!r})"
 
     @cached_property
-    def _subgraphs(self) -> KHopSubgraphs:
-        return KHopSubgraphs(self.whole)
+    def whole(self) -> FactorGraph:
+        """The graph."""
+        return self.graph
 
     def around(self, atoms: Codes, *, steps: int | None = None, without: Codes | None = None) -> FactorGraph:
         """The part of the graph that is connected to the atoms; nobody knows why its ground rules are there."""
         wanted = torch.from_numpy(np.unique(atoms))
-        missing = wanted[~self.whole.contains(wanted)]
+        missing = wanted[~self.graph.contains(wanted)]
         if len(missing):
             raise DataError(
                 f"{len(missing):,} of {len(wanted):,} atoms are not in the graph, that with code {int(missing[0])} for"
                 " one",
                 hint="ask a source that grounds what is asked: GroundedOnDemand.of(knowledge, grounder)",
             )
-        if steps is not None or without is not None:
-            return self._subgraphs.around(wanted.numpy(), steps=steps)
-        return _connected(self.whole, wanted)
-
-    def may_reach(self, atoms: Codes) -> Bool[np.ndarray, " atoms"]:
-        """The atoms of the graph."""
-        return self.whole.contains(torch.from_numpy(atoms)).numpy()
+        return super().around(atoms, steps=steps, without=without)
 
 
-@dataclass(frozen=True, eq=False)
-class Ungrounded:
+class Ungrounded(GraphSource):
     """No rule at all, for networks that read none."""
 
-    counts: RuleCounts | None = None
-    known_in_bodies: frozenset[str] = frozenset()
-
-    @property
+    @cached_property
     def whole(self) -> FactorGraph:
         """Nothing."""
-        return _isolated((), torch.zeros(0, dtype=torch.int64))
-
-    def around(self, atoms: Codes, *, steps: int | None = None, without: Codes | None = None) -> FactorGraph:
-        """The atoms alone."""
-        return _isolated((), torch.from_numpy(np.unique(atoms)))
-
-    def may_reach(self, atoms: Codes) -> Bool[np.ndarray, " atoms"]:
-        """None."""
-        return np.zeros(len(atoms), bool)
+        return FactorGraph(torch.zeros(0, dtype=torch.int64), (), (), ())
 
 
 @dataclass(frozen=True, eq=False)
-class GroundedOnDemand:
+class GroundedOnDemand(GraphSource):
     """Grounds a knowledge base when it is first asked for a graph.
 
     Under full and known-body grounding all atoms share the ground rules, which are made once. Under backward grounding
@@ -231,7 +219,6 @@ class GroundedOnDemand:
     store: Store
     grounder: Grounder
     progress: Progress = no_progress
-    counts: RuleCounts | None = None
 
     @classmethod
     def of(cls, knowledge: KnowledgeBase, grounder: Grounder, progress: Progress = no_progress) -> "GroundedOnDemand":
@@ -242,13 +229,11 @@ class GroundedOnDemand:
         """How it grounds, and what."""
         return f"GroundedOnDemand({type(self.grounder).__name__}, {self.store.knowledge!r})"
 
-    @property
+    @cached_property
     def whole(self) -> FactorGraph | None:
         """All ground rules; none under a strategy that starts from the query."""
-        return None if isinstance(self.grounder, NeighbourhoodGrounder) else self._whole
-
-    @cached_property
-    def _whole(self) -> FactorGraph:
+        if isinstance(self.grounder, NeighbourhoodGrounder):
+            return None
         self.progress("ground", 0, 0)
         return FactorGraph.from_grounding(self.grounder.ground(self.store, None, self.progress))
 
@@ -258,107 +243,86 @@ class GroundedOnDemand:
         rules = self.store.knowledge.theory.rules if self.grounder.reads_evidence else ()
         return frozenset(rule.atoms[literal.position].predicate for rule in rules for literal in rule.body)
 
-    @cached_property
-    def _subgraphs(self) -> KHopSubgraphs:
-        return KHopSubgraphs(self._whole)
-
     def around(self, atoms: Codes, *, steps: int | None = None, without: Codes | None = None) -> FactorGraph:
         """The graph of these atoms."""
+        if not isinstance(self.grounder, NeighbourhoodGrounder):
+            return super().around(atoms, steps=steps, without=without)
         wanted = np.unique(np.asarray(atoms, np.int64))
-        if isinstance(self.grounder, NeighbourhoodGrounder):
-            store = self.store if without is None else self.store.without(without)
-            return FactorGraph.of_copies(self.grounder.neighbourhoods(store, wanted), wanted)
-        if steps is not None or without is not None:
-            left_out = without if self.grounder.reads_evidence else None
-            return self._subgraphs.around(wanted, steps=steps, without=left_out)
-        codes = torch.from_numpy(wanted)
-        inside = self._whole.contains(codes)
-        if not bool(inside.any()):
-            return _isolated(self._whole.rules, codes)
-        graph = _connected(self._whole, codes[inside])
-        if bool(inside.all()):
-            return graph
-        codes = torch.cat([graph.atoms, codes[~inside]]).sort().values
-        new_row = torch.searchsorted(codes, graph.atoms)
-        return FactorGraph(codes, tuple(new_row[part] for part in graph.neighbours), graph.rules, graph.shapes)
+        store = self.store if without is None else self.store.without(without)
+        return FactorGraph.of_copies(self.grounder.neighbourhoods(store, wanted), wanted)
 
     def may_reach(self, atoms: Codes) -> Bool[np.ndarray, " atoms"]:
         """Atoms of the ground rules; or those that backward chaining finds a first ground rule for."""
         if isinstance(self.grounder, NeighbourhoodGrounder):
             return self.grounder.may_reach(self.store, atoms)
-        return self._whole.contains(torch.from_numpy(atoms)).numpy()
-
-
-def _connected(graph: FactorGraph, atoms: Tensor) -> FactorGraph:
-    """The part of a graph that is connected to atoms; the graph itself if that is all of it."""
-    part = subgraph(graph, graph.rows(atoms)).graph
-    return graph if len(part.atoms) == len(graph.atoms) else part
-
-
-def _isolated(rules: tuple[Rule, ...], atoms: Tensor) -> FactorGraph:
-    """Atoms in no ground rule."""
-    neighbours = tuple(torch.zeros(0, len(rule.atoms), dtype=torch.int64) for rule in rules)
-    return FactorGraph(atoms, neighbours, rules, (None,) * len(rules))
+        return super().may_reach(atoms)
 
 
 @dataclass(frozen=True, eq=False)
-class Counted:
-    """A source, and rules that are counted instead of grounded, when their counts are first needed."""
+class _Changed(GraphSource):
+    """Another source, of which something is changed; known atoms are left out as they are there."""
 
     source: GraphSource
+
+    @cached_property
+    def whole(self) -> FactorGraph | None:
+        return self.source.whole
+
+    @property
+    def known_in_bodies(self) -> frozenset[str]:
+        return self.source.known_in_bodies
+
+    def around(self, atoms: Codes, *, steps: int | None = None, without: Codes | None = None) -> FactorGraph:
+        return self.source.around(atoms, steps=steps, without=without)
+
+    def may_reach(self, atoms: Codes) -> Bool[np.ndarray, " atoms"]:
+        return self.source.may_reach(atoms)
+
+
+@dataclass(frozen=True, eq=False)
+class Counted(_Changed):
+    """A source, and rules that are counted instead of grounded, when their counts are first needed.
+
+    Counts leave a query out by themselves.
+    """
+
     store: Store
     rules: tuple[Rule, ...]
     progress: Progress = no_progress
     max_groundings: int = MAX_GROUNDINGS
 
-    @property
-    def whole(self) -> FactorGraph | None:
-        """That of the source."""
-        return self.source.whole
-
-    @property
+    @cached_property
     def counts(self) -> RuleCounts:
         """The numbers of the rules' ground rules in the known facts."""
-        return self._counts
-
-    @cached_property
-    def _counts(self) -> RuleCounts:
         return RuleCounts.of(self.store, self.rules, self.progress, max_groundings=self.max_groundings)
-
-    @property
-    def known_in_bodies(self) -> frozenset[str]:
-        """As the source says: counts leave a query out by themselves."""
-        return self.source.known_in_bodies
-
-    def around(self, atoms: Codes, *, steps: int | None = None, without: Codes | None = None) -> FactorGraph:
-        """The graph of these atoms, of the source."""
-        return self.source.around(atoms, steps=steps, without=without)
-
-    def may_reach(self, atoms: Codes) -> Bool[np.ndarray, " atoms"]:
-        """As the source says."""
-        return self.source.may_reach(atoms)
 
 
 @dataclass(frozen=True, eq=False)
-class LeftOut:
+class LeftOut(_Changed):
     """A source, and the names of its rules that are left out."""
 
-    source: GraphSource
     names: frozenset[str]
 
-    @property
+    @cached_property
     def whole(self) -> FactorGraph | None:
         """All ground rules of the others, if they do not depend on the query."""
-        graph = self.source.whole
-        return None if graph is None else emptied(graph, self.names)
+        return None if self.source.whole is None else self._emptied(self.source.whole)
 
-    @property
-    def counts(self) -> RuleCounts | None:
-        """The counts, with nothing of the rules left out; the others keep their numbers."""
-        return self._counts
+    def _emptied(self, graph: FactorGraph) -> FactorGraph:
+        """The graph without the ground rules of these rules; its atoms stay."""
+        out = [rule.name in self.names for rule in graph.rules]
+        if not any(out):
+            return graph
+        pairs = list(zip(graph.neighbours, graph.shapes, out, strict=True))
+        return replace(
+            graph,
+            neighbours=tuple(part[:0] if is_out else part for part, _, is_out in pairs),
+            shapes=tuple(None if is_out else shape for _, shape, is_out in pairs),
+        )
 
     @cached_property
-    def _counts(self) -> RuleCounts | None:
+    def counts(self) -> RuleCounts | None:
+        """The counts, with nothing of the rules left out; the others keep their numbers."""
         counts = self.source.counts
         if counts is None:
             return None
@@ -381,15 +345,10 @@ class LeftOut:
             _sides={key: side for key, side in counts._sides.items() if key[0] not in changed},
         )
 
-    @property
-    def known_in_bodies(self) -> frozenset[str]:
-        """As with all rules."""
-        return self.source.known_in_bodies
-
     def around(self, atoms: Codes, *, steps: int | None = None, without: Codes | None = None) -> FactorGraph:
         """The graph of these atoms; a search without the rules still gives a graph of all of them."""
         if self._searching is None:
-            return emptied(self.source.around(atoms, steps=steps, without=without), self.names)
+            return self._emptied(self.source.around(atoms, steps=steps, without=without))
         graph, rules = self._searching.around(atoms, steps=steps, without=without), layered_rules(self.source)
         found = {rule.name: torch.zeros(0, len(rule.atoms), dtype=torch.int64) for rule in rules}
         found |= zip((rule.name for rule in graph.rules), graph.neighbours, strict=True)
@@ -433,20 +392,18 @@ def without_rules(source: GraphSource, names: Collection[str]) -> GraphSource:
 
 def layered_rules(source: GraphSource) -> tuple[Rule, ...]:
     """The rules that a source grounds, those that are left out too, in the order of the networks' parts."""
-    if isinstance(source, LeftOut | Counted):
+    if isinstance(source, _Changed):
         return layered_rules(source.source)
     if isinstance(source, GroundedOnDemand):
         return source.store.knowledge.theory.rules
-    return source.whole.rules if isinstance(source, FullGraph) else ()
+    return () if source.whole is None else source.whole.rules
 
 
 def counted_rules(source: GraphSource) -> tuple[Rule, ...]:
     """The rules that a source counts, those that are left out too."""
-    if isinstance(source, LeftOut):
-        return counted_rules(source.source)
     if isinstance(source, Counted):
         return source.rules
-    return () if source.counts is None else source.counts.rules
+    return counted_rules(source.source) if isinstance(source, _Changed) else ()
 
 
 def reachable_rules(source: GraphSource, atoms: Codes, steps: int) -> frozenset[str]:
@@ -459,16 +416,3 @@ def reachable_rules(source: GraphSource, atoms: Codes, steps: int) -> frozenset[
         return frozenset(rule.name for rule, is_met in zip(rules, met, strict=True) if is_met)
     graph = source.around(atoms, steps=steps)
     return frozenset(rule.name for rule, part in zip(graph.rules, graph.neighbours, strict=True) if len(part))
-
-
-def emptied(graph: FactorGraph, names: Collection[str]) -> FactorGraph:
-    """The graph without the ground rules of some rules; its atoms stay."""
-    out = [rule.name in names for rule in graph.rules]
-    if not any(out):
-        return graph
-    pairs = list(zip(graph.neighbours, graph.shapes, out, strict=True))
-    return replace(
-        graph,
-        neighbours=tuple(part[:0] if is_out else part for part, _, is_out in pairs),
-        shapes=tuple(None if is_out else shape for _, shape, is_out in pairs),
-    )

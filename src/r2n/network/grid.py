@@ -105,19 +105,6 @@ class Grid(Tensors):
 
 
 @dataclass(frozen=True, eq=False)
-class Received(Tensors):
-    """How many messages an atom of each predicate of a grid receives; the least of these numbers."""
-
-    counts: Int64[Tensor, " predicates"]
-    least: int
-
-    @classmethod
-    def from_counts(cls, counts: Sequence[int]) -> "Received":
-        """From a list of these numbers."""
-        return cls(torch.tensor(counts, dtype=torch.int64), min(counts))
-
-
-@dataclass(frozen=True, eq=False)
 class Reading(Tensors):
     """Positions of a rule whose atoms have the same variables, in the same order, over the same grid.
 
@@ -134,20 +121,25 @@ class Reading(Tensors):
 
 @dataclass(frozen=True, eq=False)
 class RuleBox(Tensors):
-    """A rule over its box of substitutions: what it reads, and for each grid that it reads what is received there."""
+    """A rule over its box of substitutions: what it reads, and the messages to an atom of each predicate of a grid."""
 
     box: tuple[int, ...]
     readings: tuple[Reading, ...]
-    received: dict[int, Received]
+    received: dict[int, Int64[Tensor, " predicates"]]
 
 
 @dataclass(frozen=True, eq=False)
 class DenseGrid(Tensors):
-    """The grids of a base, what each rule reads of them, and what each grid receives of all rules together."""
+    """The grids of a base, and what each rule reads of them.
+
+    `received` counts for each grid the messages of all rules to an atom of each predicate; `has_isolated`: some of
+    these numbers are 0.
+    """
 
     grids: tuple[Grid, ...]
     rules: tuple[RuleBox, ...]
-    received: tuple[Received, ...]
+    received: tuple[Int64[Tensor, " predicates"], ...]
+    has_isolated: tuple[bool, ...]
 
     @classmethod
     def of(cls, graph: FactorGraph, base: HerbrandBase) -> "DenseGrid | None":
@@ -168,13 +160,11 @@ class DenseGrid(Tensors):
             if box is None:
                 return None
             rules.append(box)
-        received = []
-        for number, grid in enumerate(grids):
-            parts = [rule.received[number].counts for rule in rules if number in rule.received]
-            received.append(
-                Received.from_counts(sum(parts, torch.zeros(len(grid.predicates), dtype=torch.int64)).tolist())
-            )
-        return cls(grids, tuple(rules), tuple(received))
+        received = tuple(
+            sum((rule.received[i] for rule in rules if i in rule.received), torch.zeros_like(grid.index))
+            for i, grid in enumerate(grids)
+        )
+        return cls(grids, tuple(rules), received, tuple(bool((counts == 0).any()) for counts in received))
 
     def in_order(self, by_grid: Sequence[Float[Tensor, "_ _"]]) -> Float[Tensor, " atoms"]:
         """One number for each atom, in the order of the codes."""
@@ -197,7 +187,7 @@ def _rule_box(rule: Rule, shape: tuple[int, ...], grids: tuple[Grid, ...], base:
             return None
         found.setdefault((number, axes), []).append((position, grids[number].predicates.index(index)))
     readings = []
-    received = {grid: [0] * len(grids[grid].predicates) for grid, _ in found}
+    received = {grid: torch.zeros_like(grids[grid].index) for grid, _ in found}
     for (grid, axes), pairs in found.items():
         positions, predicates = zip(*pairs, strict=True)
         size, times = len(grids[grid].predicates), prod(shape) // max(1, prod(grids[grid].shape))
@@ -205,4 +195,4 @@ def _rule_box(rule: Rule, shape: tuple[int, ...], grids: tuple[Grid, ...], base:
         readings.append(Reading(grid, axes, *selected, times))
         for predicate in predicates:
             received[grid][predicate] += times
-    return RuleBox(shape, tuple(readings), {grid: Received.from_counts(part) for grid, part in received.items()})
+    return RuleBox(shape, tuple(readings), received)

@@ -1,9 +1,9 @@
 """Input layers: Emb^0(a), the embeddings of atoms, from those of their constants."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import Any
 
 import numpy as np
 import torch
@@ -42,90 +42,6 @@ GridParts = tuple[Features, Diagonals, Offsets]
 """All atoms over a grid of constants."""
 
 
-@runtime_checkable
-class GridEmbedding(Protocol):
-    """An atom embedding that is linear in features which all predicates share.
-
-    Emb^0(a) = sum_b features_b * diagonals[P]_b + offsets[P] over one or two blocks b of `dim` features.
-    """
-
-    def grid(self, predicates: Int64[Tensor, " n"], constants: Sequence[Vectors]) -> GridParts:
-        """Emb^0 of all atoms of some predicates, over all combinations of the constants' vectors at each position."""
-        ...
-
-    def grid_score(self, features: Features, diagonals: Diagonals, offsets: Offsets) -> GridScores:
-        """The score of each of these atoms."""
-        ...
-
-
-@runtime_checkable
-class RowEmbedding(Protocol):
-    """An atom embedding whose score of all candidates of a row is one matrix product.
-
-    A row is an atom of which one position is open: P(c_1, ..., ?, ..., c_n).
-    """
-
-    def row_scores(self, predicates: RowPredicates, position: int, given: Given, candidates: Candidates) -> RowScores:
-        """The score of each row's atom with each candidate at the open position, from the constants' vectors.
-
-        All rows have one arity; `given` is not read at the open position. No atom is embedded.
-        """
-        ...
-
-    def formula(self, predicates: Predicates, constants: Constants) -> Embedding:
-        """Emb^0(a) of atoms given by their predicates (by index) and their constants' vectors."""
-        ...
-
-    def n3(self, predicates: Predicates, constants: Constants) -> Float[Tensor, ""]:
-        """N3 of atoms: the mean over them of the cubed moduli of the components of their predicates and constants."""
-        ...
-
-
-Laid = TypeVar("Laid", bound=Tensors)
-
-
-@runtime_checkable
-class AtomEmbedding(Protocol[Laid]):
-    """f_P, a module: from the constants of atoms to their embeddings, and from these to a score."""
-
-    constant_dim: int
-    dim: int
-
-    @property
-    def grids(self) -> GridEmbedding | None:
-        """Itself, if it can embed all atoms over a grid of constants."""
-        ...
-
-    @property
-    def rows(self) -> RowEmbedding | None:
-        """Itself, if it can score all candidates of a row at once."""
-        ...
-
-    def collate(self, predicates: Predicates, arguments: Arguments, constants: ConstantEmbedding) -> Laid:
-        """Atoms of one arity, given by their predicates (by index) and their constants (by id), on the CPU."""
-        ...
-
-    def __call__(self, atoms: Laid, constants: ConstantEmbedding) -> Embedding:
-        """Emb^0(a)."""
-        ...
-
-    def score(self, embedding: Embedding, predicates: Predicates) -> Scores:
-        """The method's own score of atoms of any arity, a logit."""
-        ...
-
-    def parameters(self) -> Iterator[nn.Parameter]:
-        """Its weights."""
-        ...
-
-
-@dataclass(frozen=True, eq=False)
-class AtomBatch(Tensors):
-    """Atoms of one arity: their predicates and constants."""
-
-    predicates: Predicates
-    constants: ConstantBatch
-
-
 RowsByPredicate = tuple[tuple[int, Int64[Tensor, " _"]], ...]
 """The predicates of some atoms, each with the rows of its own."""
 
@@ -136,18 +52,45 @@ def rows_by_predicate(predicates: Predicates) -> RowsByPredicate:
 
 
 @dataclass(frozen=True, eq=False)
-class PredicateBatch(Tensors):
-    """Atoms of one arity: how many, the rows of each predicate, and their constants."""
+class AtomBatch(Tensors):
+    """Atoms of one arity: their predicates and constants, and for some layers the rows of each predicate."""
 
-    count: int
-    by_predicate: RowsByPredicate
+    predicates: Predicates
     constants: ConstantBatch
+    by_predicate: RowsByPredicate = ()
 
 
-class AtomMLP(nn.Module):
-    """MLP_P of the constants' vectors, one MLP for each predicate of any arity; the score is the embedding's sum."""
+class AtomEmbedding(nn.Module, ABC):
+    """f_P: from the constants of atoms to their embeddings, and from these to a score."""
 
-    grids = rows = None
+    constant_dim: int
+    dim: int
+
+    @property
+    def grids(self) -> "GridFormula | None":
+        """Itself, if it can embed all atoms over a grid of constants."""
+        return self if isinstance(self, GridFormula) else None
+
+    @property
+    def rows(self) -> "VectorFormula | None":
+        """Itself, if it can score all candidates of a row at once."""
+        return self if isinstance(self, VectorFormula) else None
+
+    def collate(self, predicates: Predicates, arguments: Arguments, constants: ConstantEmbedding) -> Tensors:
+        """Atoms of one arity, given by their predicates (by index) and their constants (by id), on the CPU."""
+        return AtomBatch(predicates, constants.collate(arguments))
+
+    @abstractmethod
+    def forward(self, atoms: Any, constants: ConstantEmbedding) -> Embedding:
+        """Emb^0(a) of collated atoms."""
+
+    def score(self, embedding: Embedding, predicates: Predicates) -> Scores:
+        """The method's own score of atoms of any arity, a logit: by default the sum of the embedding."""
+        return embedding.sum(-1)
+
+
+class AtomMLP(AtomEmbedding):
+    """MLP_P of the constants' vectors, one MLP for each predicate of any arity."""
 
     def __init__(self, predicates: Sequence[Predicate], dim: int, scale: float = SCALE) -> None:
         """One hidden layer of `dim` units, with Glorot weights whatever the `scale`."""
@@ -155,28 +98,24 @@ class AtomMLP(nn.Module):
         self.constant_dim = self.dim = dim
         self.networks = nn.ModuleList([MLP((predicate.arity * dim, dim, dim)) for predicate in predicates])
 
-    def collate(self, predicates: Predicates, arguments: Arguments, constants: ConstantEmbedding) -> PredicateBatch:
+    def collate(self, predicates: Predicates, arguments: Arguments, constants: ConstantEmbedding) -> AtomBatch:
         """Atoms of one arity."""
-        return PredicateBatch(len(predicates), rows_by_predicate(predicates), constants.collate(arguments))
+        return AtomBatch(predicates, constants.collate(arguments), rows_by_predicate(predicates))
 
-    def forward(self, atoms: PredicateBatch, constants: ConstantEmbedding) -> Embedding:
+    def forward(self, atoms: AtomBatch, constants: ConstantEmbedding) -> Embedding:
         """Emb^0(a)."""
         vectors = constants(atoms.constants)
-        embedding = vectors.new_zeros(atoms.count, self.dim)
+        embedding = vectors.new_zeros(len(atoms.predicates), self.dim)
         for predicate, rows in atoms.by_predicate:
             embedding = embedding.index_copy(0, rows, self.networks[predicate](vectors[rows].flatten(1)))
         return embedding
 
-    def score(self, embedding: Embedding, predicates: Predicates) -> Scores:
-        """Its sum."""
-        return embedding.sum(-1)
 
-
-class VectorFormula(nn.Module, ABC):
+class VectorFormula(AtomEmbedding):
     """A formula of the vectors of predicate and constants, with one learned vector for each predicate.
 
-    By default the score of an atom is the sum of its embedding, and that of a candidate the product of its vector with
-    the one of `asking`. A formula with `grid` and `grid_score` too is a `GridEmbedding`.
+    The score of all candidates of a row, an atom with one open position: P(c_1, ..., ?, ..., c_n), is one matrix
+    product; by default that of the candidates' vectors with the one of `asking`.
     """
 
     parts = 1  # numbers in a constant's vector for each dimension of an embedding
@@ -195,20 +134,6 @@ class VectorFormula(nn.Module, ABC):
         """r_P."""
         return self.vectors[predicates]
 
-    @property
-    def grids(self) -> GridEmbedding | None:
-        """Itself, if it can be computed over a grid."""
-        return self if isinstance(self, GridEmbedding) else None
-
-    @property
-    def rows(self) -> RowEmbedding:
-        """Itself."""
-        return self
-
-    def collate(self, predicates: Predicates, arguments: Arguments, constants: ConstantEmbedding) -> AtomBatch:
-        """Atoms of one arity."""
-        return AtomBatch(predicates, constants.collate(arguments))
-
     def forward(self, atoms: AtomBatch, constants: ConstantEmbedding) -> Embedding:
         """Emb^0(a)."""
         return self.formula(atoms.predicates, constants(atoms.constants))
@@ -221,16 +146,15 @@ class VectorFormula(nn.Module, ABC):
     def asking(self, predicates: RowPredicates, position: int, given: Given) -> Asking:
         """The vector of each row that a candidate's is compared to, made of all but the open position."""
 
-    def score(self, embedding: Embedding, predicates: Predicates) -> Scores:
-        """Its sum."""
-        return embedding.sum(-1)
-
     def compared(self, asking: Asking, candidates: Candidates) -> RowScores:
         """The scores of the candidates of rows: their products."""
         return asking @ candidates.t()
 
     def row_scores(self, predicates: RowPredicates, position: int, given: Given, candidates: Candidates) -> RowScores:
-        """The score of each row's atom with each candidate at the open position."""
+        """The score of each row's atom with each candidate at the open position, where `given` is not read.
+
+        All rows have one arity.
+        """
         return self.compared(self.asking(predicates, position, given), candidates)
 
     def cubes(self, vectors: Float[Tensor, "*batch _"]) -> Float[Tensor, "*batch _"]:
@@ -238,15 +162,22 @@ class VectorFormula(nn.Module, ABC):
         return vectors.abs().pow(3)
 
     def n3(self, predicates: Predicates, constants: Constants) -> Float[Tensor, ""]:
-        """N3 of atoms, by their predicates and their constants' vectors."""
+        """N3 of atoms: the mean over them of the cubed moduli of the components of their predicates and constants."""
         return (self.cubes(self.predicate_vectors(predicates)).sum() + self.cubes(constants).sum()) / len(predicates)
 
 
-class _GridFormula(VectorFormula):
-    """A formula that is linear in features of the constants, and whose score is the sum of the embedding."""
+class GridFormula(VectorFormula):
+    """A formula that is linear in features which all predicates share.
+
+    Emb^0(a) = sum_b features_b * diagonals[P]_b + offsets[P] over one or two blocks b of `dim` features.
+    """
+
+    @abstractmethod
+    def grid(self, predicates: Int64[Tensor, " n"], constants: Sequence[Vectors]) -> GridParts:
+        """Emb^0 of all atoms of some predicates, over all combinations of the constants' vectors at each position."""
 
     def grid_score(self, features: Features, diagonals: Diagonals, offsets: Offsets) -> GridScores:
-        """The sum of each embedding, without writing it out."""
+        """The score of each of these atoms: the sum of its embedding, without writing it out."""
         return torch.addmm(offsets.sum(-1, keepdim=True), diagonals, features.t())
 
 
@@ -255,7 +186,7 @@ def _outer(first: Tensor, second: Tensor) -> Tensor:
     return (first.unsqueeze(1) * second.unsqueeze(0)).flatten(0, 1)
 
 
-class DistMult(_GridFormula):
+class DistMult(GridFormula):
     """r_P * c_1 * ... * c_n."""
 
     def formula(self, predicates: Predicates, constants: Constants) -> Embedding:
@@ -276,7 +207,7 @@ class DistMult(_GridFormula):
         return self.vectors[predicates] * others.prod(dim=1)
 
 
-class ComplEx(_GridFormula):
+class ComplEx(GridFormula):
     """Re(r_P * c_1 * conj(c_2)), component by component; complex vectors are held as real and imaginary halves."""
 
     parts = 2
@@ -332,7 +263,7 @@ class RotatE(ComplEx):
         return torch.cat([torch.cos(angles), torch.sin(angles)], dim=-1)
 
 
-class TransE(VectorFormula):
+class TransE(GridFormula):
     """c_1 + r_P - c_2; the score is a learned margin, that of a perfect match, minus the norm."""
 
     def make_weights(self, predicates: int, scale: float) -> None:
@@ -385,7 +316,7 @@ def make_input(
     *,
     encoders: Mapping[str, nn.Module] | None = None,
     new: Sequence[int] | Int64[np.ndarray, " new"] = (),
-) -> tuple[ConstantEmbedding, AtomEmbedding[Any]]:
+) -> tuple[ConstantEmbedding, AtomEmbedding]:
     """Emb(c) and Emb^0(a); constants with features are encoded, the others, unless they are `new`, learned."""
     language, dim, described = knowledge.language, options.dim, input_layers[options.input]
     count, dropout, scale = len(language.constants), options.constant_dropout, options.init_scale
@@ -395,7 +326,7 @@ def make_input(
         read = [channel for of_domain in channels.values() for channel in of_domain]
         constants = ConstantEmbedding(count, dim, dropout=dropout, without=read, new=new)
         return constants, described.load()(language, read, constants, options)
-    atom_embedding: AtomEmbedding[Any] = described.load()(language.predicates, dim, scale=scale)
+    atom_embedding: AtomEmbedding = described.load()(language.predicates, dim, scale=scale)
     size, hidden = atom_embedding.constant_dim, options.encoder_dim or dim
     made = [
         FeatureEncoder(of_domain, size, hidden=hidden, dropout=options.encoder_dropout)

@@ -66,19 +66,15 @@ class PositionMLP(nn.Module):
             for copy in weight:
                 nn.init.xavier_uniform_(copy)
 
-    def before_last(
-        self, x: Float[Tensor, "ground_rules *positions rule_dim"]
-    ) -> Float[Tensor, "ground_rules positions hidden"]:
-        """All layers but the last linear map, from one input for all positions, or one for each."""
+    def before_last(self, x: Float[Tensor, "ground_rules rule_dim"]) -> Float[Tensor, "ground_rules positions hidden"]:
+        """All layers but the last linear map."""
         pairs = list(zip(self.weights, self.biases, strict=True))[:-1]
-        if x.ndim == 2 and pairs:
-            weight, bias = pairs.pop(0)
-            hidden = (x @ weight.transpose(0, 1).flatten(1)).unflatten(-1, (-1, weight.shape[-1])) + bias
-            x = relu(hidden)
-        elif x.ndim == 2:
-            x = x.unsqueeze(1)
+        if not pairs:
+            return x.unsqueeze(1).expand(-1, self.positions, -1)
+        weight, bias = pairs.pop(0)
+        x = relu((x @ weight.transpose(0, 1).flatten(1)).unflatten(-1, (-1, weight.shape[-1])) + bias)
         for weight, bias in pairs:
-            x = relu(torch.einsum("gpi,pio->gpo", x, weight.expand(x.shape[1], -1, -1)) + bias)
+            x = relu(torch.einsum("gpi,pio->gpo", x, weight) + bias)
         return x.expand(-1, self.positions, -1)
 
     def last(self, x: Float[Tensor, "*batch hidden"], position: int) -> Float[Tensor, "*batch dim"]:
@@ -90,17 +86,17 @@ class PositionMLP(nn.Module):
         return self.biases[-1][0 if self.shared else position]
 
 
-class AtomOutput(nn.Module):
-    """out(a) = MLP^A(Emb^L(a))."""
+class Output(nn.Module):
+    """out(a) = MLP^A(Emb^L(a)), or out(g) = MLP^R(Emb^L(g))."""
 
     def __init__(self, dim: int, *, linear: bool = False) -> None:
         """One hidden layer as wide as the embedding, or none (`linear`)."""
         super().__init__()
         self.network = MLP((dim, 1) if linear else (dim, dim, 1))
 
-    def forward(self, atoms: Float[Tensor, "atoms dim"]) -> Float[Tensor, " atoms"]:
-        """The logit of each atom."""
-        return self.network(atoms).squeeze(-1)
+    def forward(self, embeddings: Float[Tensor, "batch dim"]) -> Float[Tensor, " batch"]:
+        """The logit of each atom, or ground rule."""
+        return self.network(embeddings).squeeze(-1)
 
     def over_grid(
         self,
@@ -113,16 +109,3 @@ class AtomOutput(nn.Module):
             return self.network(features @ maps + offsets.unsqueeze(1)).squeeze(-1)
         (last,) = self.network.linear()
         return torch.addmm(last(offsets), (maps @ last.weight[0]), features.t())
-
-
-class RuleOutput(nn.Module):
-    """out(g) = MLP^R(Emb^L(g))."""
-
-    def __init__(self, rule_dim: int) -> None:
-        """One hidden layer as wide as the embedding."""
-        super().__init__()
-        self.network = MLP((rule_dim, rule_dim, 1))
-
-    def forward(self, rules: Float[Tensor, "ground_rules rule_dim"]) -> Float[Tensor, " ground_rules"]:
-        """The logit of each ground rule."""
-        return self.network(rules).squeeze(-1)

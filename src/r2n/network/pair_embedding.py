@@ -14,27 +14,26 @@ from torch.nn.functional import dropout, relu
 from r2n.data.features import Bags
 from r2n.logic.language import Language
 from r2n.network.constant_embedding import Channel, ConstantEmbedding, SparseRows, WordChannel, glorot
-from r2n.network.input_layers import rows_by_predicate
+from r2n.network.input_layers import AtomEmbedding, RowsByPredicate, rows_by_predicate
 from r2n.network.mlp import MLP
 from r2n.network.tensors import Tensors
 from r2n.options import ModelOptions
 
+KINDS = ("difference", "product")  # the comparisons of two constants: |a - b| and a * b
 COUNTS = 3  # of two texts: words in both, words in one, and the share of the former in all (Jaccard)
 
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """A channel (by number), the one or two positions it is read at, and the predicate it belongs to (-1: any)."""
+    """A channel (by number), and the one or two positions it is read at."""
 
     channel: int
     positions: tuple[int, ...]
-    predicate: int = -1
 
     @property
     def key(self) -> str:
         """A name for its weights."""
-        owner = "shared" if self.predicate < 0 else f"predicate{self.predicate}"
-        return f"{owner}-channel{self.channel}-" + "".join(f"at{i}" for i in self.positions)
+        return f"shared-channel{self.channel}-" + "".join(f"at{i}" for i in self.positions)
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,14 +49,14 @@ class Block(Tensors):
 
 @dataclass(frozen=True, eq=False)
 class PairBatch(Tensors):
-    """Atoms of one arity: their predicates, the rows of each predicate, and their blocks.
+    """Atoms of one arity: their number, the rows of each predicate, and their blocks.
 
     `used[c]` holds the rows of channel c that the blocks need, and the blocks' rows point into it; channels of words
     have all rows.
     """
 
-    predicates: Int64[Tensor, " atoms"]
-    by_predicate: tuple[tuple[int, Int64[Tensor, " _"]], ...]
+    count: int
+    by_predicate: RowsByPredicate
     blocks: tuple[Block, ...]
     used: dict[int, Int64[Tensor, " _"]]
 
@@ -65,34 +64,30 @@ class PairBatch(Tensors):
 def collate_pairs(
     bags: Mapping[int, Bags],
     terms: Sequence[Term],
-    kinds: Sequence[str],
     predicates: Int64[Tensor, " atoms"],
-    places: Int64[Tensor, "channels atoms positions"],
+    rows: Int64[Tensor, "channels atoms positions"],
     *,
-    pairs_only: bool,
+    compared: bool,
 ) -> PairBatch:
-    """Collate atoms; `places` are the rows of their constants in each channel, -1 if it has none.
+    """Collate atoms; `rows` are those of their constants in each channel, -1 if it has none.
 
-    `bags` are those of the channels of words. `kinds` are the comparisons of two constants: "difference", "product" or
-    both. `pairs_only`: a constant that is compared is not read by itself too.
+    `bags` are those of the channels of words. `compared`: a constant that is compared is not read by itself too.
     """
-    arity = places.shape[2]
+    arity = rows.shape[2]
     blocks: list[Block] = []
     for term in terms:
         if max(term.positions) >= arity:
             continue
-        of_channel = places[term.channel]
+        of_channel = rows[term.channel]
         has_term = (of_channel[:, list(term.positions)] >= 0).all(1)
-        if term.predicate >= 0:
-            has_term &= predicates == term.predicate
-        if len(term.positions) == 1 and pairs_only:  # a constant at another position makes it a pair
+        if len(term.positions) == 1 and compared:  # a constant at another position makes it a pair
             has_term &= (of_channel[:, [i for i in range(arity) if i != term.positions[0]]] < 0).all(1)
         atoms = has_term.nonzero().flatten()
         if len(atoms):
             block = Block(term, atoms, of_channel[atoms][:, list(term.positions)])
             if len(term.positions) > 1 and term.channel in bags:
                 left, right = block.rows[:, 0].numpy(), block.rows[:, 1].numpy()
-                words = SparseRows.of(pair_of_bags(bags[term.channel].known, left, right, kinds))
+                words = SparseRows.of(pair_of_bags(bags[term.channel].known, left, right))
                 counts = torch.from_numpy(pair_counts(bags[term.channel], left, right))
                 block = replace(block, words=words, counts=counts)
             blocks.append(block)
@@ -104,14 +99,13 @@ def collate_pairs(
         else block
         for block in blocks
     )
-    return PairBatch(predicates, rows_by_predicate(predicates), local, used)
+    return PairBatch(len(predicates), rows_by_predicate(predicates), local, used)
 
 
-def pair_of_bags(bags: csr_array, left: np.ndarray, right: np.ndarray, kinds: Sequence[str]) -> csr_array:
-    """|a - b| and a * b of the bags of two texts each, as `kinds` say, side by side."""
+def pair_of_bags(bags: csr_array, left: np.ndarray, right: np.ndarray) -> csr_array:
+    """|a - b| and a * b of the bags of two texts each, next to each other."""
     one, other = bags[left], bags[right]
-    made = {"difference": abs(one - other), "product": one.multiply(other)}
-    joined = csr_array(hstack([made[kind] for kind in kinds], format="csr"))
+    joined = csr_array(hstack([abs(one - other), one.multiply(other)], format="csr"))
     joined.eliminate_zeros()
     return joined
 
@@ -128,49 +122,38 @@ def pair_counts(bags: Bags, left: np.ndarray, right: np.ndarray) -> Float[np.nda
     return np.stack([np.log1p(shared), np.log1p(union - shared), jaccard], 1).astype(np.float32)
 
 
-def _possible_terms(language: Language, place: Tensor, *, paired: bool, each: bool, own: bool) -> list[Term]:
+def _possible_terms(language: Language, rows: Tensor, *, compared: bool) -> list[Term]:
     """The terms that atoms may have, by the channels of the constants that their positions can hold.
 
-    `paired`: constants that share a channel are read together; `each`: (also) each by itself; `own`: per predicate. A
-    constant with no channel at all is new to the network, and does not count: its atoms are masked.
+    A constant with no channel at all is new to the network, and does not count: its atoms are masked.
     """
-    inside = place.numpy() >= 0
+    inside = rows.numpy() >= 0
     of_domain = {}  # for each channel: can there be a constant with it, and one without?
     for domain in language.domains:
         ids = np.asarray(language.members(domain))
         known = inside[:, ids[inside[:, ids].any(0)]]
         of_domain[domain] = known.any(1), (~known).any(1)
     found: dict[Term, None] = {}
-    for p, predicate in enumerate(language.predicates):
-        owner, positions = p if own else -1, [of_domain[domain] for domain in predicate.domains]
-        for c in range(len(place)):
+    for predicate in language.predicates:
+        positions = [of_domain[domain] for domain in predicate.domains]
+        for c in range(len(rows)):
             some = [i for i, (has_one, _) in enumerate(positions) if has_one[c]]
             for i in some:
                 is_alone = all(lacks[c] for j, (_, lacks) in enumerate(positions) if j != i)
-                if each or not paired or is_alone:
-                    found[Term(c, (i,), owner)] = None
-            if paired:
-                found |= dict.fromkeys(Term(c, pair, owner) for pair in combinations(some, 2))
+                if not compared or is_alone:
+                    found[Term(c, (i,))] = None
+            if compared:
+                found |= dict.fromkeys(Term(c, pair) for pair in combinations(some, 2))
     return list(found)
 
 
-KINDS: dict[str, tuple[str, ...]] = {
-    "concatenate": (),
-    "difference": ("difference",),
-    "product": ("product",),
-    "symmetric": ("difference", "product"),
-    "all": ("difference", "product"),
-}
-
-
-class PairEmbedding(nn.Module):
+class PairEmbedding(AtomEmbedding):
     """The pair classifier: its second hidden layer is the atom embedding.
 
-    Predicates share nothing, the first map, or both maps (`shared_encoder`); each has a head of its own.
+    Predicates share the first map; each has a second map and a head of its own.
     """
 
     place: Tensor
-    grids = rows = None
 
     def __init__(
         self, language: Language, channels: Sequence[Channel], constants: ConstantEmbedding, options: ModelOptions
@@ -178,25 +161,20 @@ class PairEmbedding(nn.Module):
         """`constants` has the learned vectors of those without features; they are a channel too, the last one."""
         super().__init__()
         dim, hidden = options.dim, options.encoder_dim or options.dim
-        pair, sharing = options.pair, options.shared_encoder
         self.dim, self.constant_dim, self.dropout = dim, constants.dim, options.encoder_dropout
-        self.kinds, self.shared = KINDS[pair], sharing
+        self.kinds = KINDS if options.pair == "symmetric" else ()
         self.channels = nn.ModuleList(channels)
         self.place = torch.stack([*(channel.place for channel in channels), constants.place])
-        self.pairs_only = pair not in ("concatenate", "all")
-        self.terms = _possible_terms(
-            language, self.place, paired=bool(self.kinds), each=not self.pairs_only, own=sharing == "none"
-        )
+        self.terms = _possible_terms(language, self.place, compared=bool(self.kinds))
         predicates, sizes = len(language.predicates), [*(channel.size for channel in channels), self.constant_dim]
         words = {c for c, channel in enumerate(channels) if isinstance(channel, WordChannel)}
         paired = {term.key for term in self.terms if len(term.positions) > 1}
-        inputs = {term.key: sizes[term.channel] * (len(self.kinds) if term.key in paired else 1) for term in self.terms}
+        inputs = {term.key: sizes[term.channel] * (len(KINDS) if term.key in paired else 1) for term in self.terms}
         self.first = nn.ParameterDict({key: glorot(size, hidden) for key, size in inputs.items()})
         counted = [term.key for term in self.terms if term.channel in words and term.key in paired]
         self.counts = nn.ParameterDict({key: glorot(COUNTS, hidden) for key in counted})
-        self.bias = nn.Parameter(torch.zeros(predicates if sharing == "none" else 1, hidden))
-        copies = 1 if sharing == "all" else predicates
-        self.second = nn.ModuleList([MLP((hidden, dim), last_relu=True) for _ in range(copies)])
+        self.bias = nn.Parameter(torch.zeros(1, hidden))
+        self.second = nn.ModuleList([MLP((hidden, dim), last_relu=True) for _ in range(predicates)])
         self.head = nn.Parameter(nn.init.xavier_uniform_(torch.empty(max(1, predicates), dim)))
         self.head_bias = nn.Parameter(torch.zeros(max(1, predicates)))
 
@@ -208,32 +186,36 @@ class PairEmbedding(nn.Module):
     ) -> PairBatch:
         """Atoms of one arity, collated once for all passes."""
         bags = {c: channel.bags for c, channel in enumerate(self.channels) if isinstance(channel, WordChannel)}
-        rows = self.place[:, arguments]
-        return collate_pairs(bags, self.terms, self.kinds, predicates, rows, pairs_only=self.pairs_only)
+        return collate_pairs(bags, self.terms, predicates, self.place[:, arguments], compared=bool(self.kinds))
 
-    def forward(self, layout: PairBatch, constants: ConstantEmbedding) -> Float[Tensor, "atoms dim"]:
+    def forward(self, atoms: PairBatch, constants: ConstantEmbedding) -> Float[Tensor, "atoms dim"]:
         """Emb^0(a)."""
         vectors = {
             c: self.channels[c](rows) if c < len(self.channels) else constants.learned()[rows]
-            for c, rows in layout.used.items()
+            for c, rows in atoms.used.items()
         }
         kept = {c: channel.kept_words() for c, channel in enumerate(self.channels) if isinstance(channel, WordChannel)}
-        hidden = self.bias[layout.predicates] if self.shared == "none" else self.bias.expand(len(layout.predicates), -1)
-        for block in layout.blocks:
+        hidden = self.bias.expand(atoms.count, -1)
+        for block in atoms.blocks:
             term = self._words(block, kept) if block.term.channel in kept else self._dense(block, vectors)
             has_all = len(block.atoms) == len(hidden)
             hidden = hidden + term if has_all else hidden.index_add(0, block.atoms, term)
         hidden = dropout(relu(hidden), self.dropout, self.training)
-        return dropout(self._second(hidden, layout), self.dropout, self.training)
+        if len(atoms.by_predicate) == 1:
+            embedding = self.second[atoms.by_predicate[0][0]](hidden)
+        else:
+            embedding = hidden.new_zeros(len(hidden), self.dim)
+            for index, rows in atoms.by_predicate:
+                embedding = embedding.index_copy(0, rows, self.second[index](hidden[rows]))
+        return dropout(embedding, self.dropout, self.training)
 
     def _words(self, block: Block, kept: dict[int, Tensor | None]) -> Tensor:
         channel, weight = self.channels[block.term.channel], self.first[block.term.key]
         assert isinstance(channel, WordChannel)
-        if block.words is None:
-            return channel.times(weight[: channel.size], kept[block.term.channel])[block.rows[:, 0]]
         mask = kept[block.term.channel]
-        weight = weight if mask is None else weight * mask.repeat(len(self.kinds)).unsqueeze(1)
-        assert block.counts is not None
+        if block.words is None or block.counts is None:
+            return channel.times(weight[: channel.size], mask)[block.rows[:, 0]]
+        weight = weight if mask is None else weight * mask.repeat(len(KINDS)).unsqueeze(1)
         return torch.addmm(block.words.times(weight), block.counts.to(weight), self.counts[block.term.key])
 
     def _dense(self, block: Block, vectors: dict[int, Tensor]) -> Tensor:
@@ -241,18 +223,7 @@ class PairEmbedding(nn.Module):
         if len(block.term.positions) == 1:
             return (read @ weight)[block.rows[:, 0]]
         one, other = read[block.rows[:, 0]], read[block.rows[:, 1]]
-        made = {"difference": (one - other).abs, "product": lambda: one * other}
-        return torch.cat([made[kind]() for kind in self.kinds], 1) @ weight
-
-    def _second(self, hidden: Tensor, layout: PairBatch) -> Tensor:
-        if self.shared == "all":
-            return self.second[0](hidden)
-        if len(layout.by_predicate) == 1:
-            return self.second[layout.by_predicate[0][0]](hidden)
-        embedding = hidden.new_zeros(len(hidden), self.dim)
-        for index, rows in layout.by_predicate:
-            embedding = embedding.index_copy(0, rows, self.second[index](hidden[rows]))
-        return embedding
+        return torch.cat([(one - other).abs(), one * other], 1) @ weight
 
     def score(
         self, embedding: Float[Tensor, "atoms dim"], predicates: Int64[Tensor, " atoms"]

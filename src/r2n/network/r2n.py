@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import torch
@@ -21,10 +21,10 @@ from r2n.network.collate import GraphBatch, Kind
 from r2n.network.constant_embedding import ConstantEmbedding
 from r2n.network.factor_graph import UNKNOWN, FactorGraph
 from r2n.network.grid import Atoms, DenseGrid, InputAtoms, row_dropout
-from r2n.network.input_layers import AtomEmbedding, GridEmbedding, make_input
+from r2n.network.input_layers import AtomEmbedding, GridFormula, make_input
 from r2n.network.mixture import Combination, CountedRules
-from r2n.network.mlp import AtomOutput, ModulesOf, RuleOutput
-from r2n.network.reasoning import make_layer, reason, takes
+from r2n.network.mlp import ModulesOf, Output
+from r2n.network.reasoning import make_layer, reason
 from r2n.network.tensors import CPU
 from r2n.options import ModelOptions, chosen
 
@@ -53,7 +53,7 @@ class R2N(nn.Module):
         self,
         base: HerbrandBase,
         constants: ConstantEmbedding,
-        atom_embedding: AtomEmbedding[Any],
+        atom_embedding: AtomEmbedding,
         rules: Sequence[Rule] = (),
         options: ModelOptions = NO_LAYERS,
         counted: CountedRules | None = None,
@@ -63,13 +63,12 @@ class R2N(nn.Module):
         check_evidence_is_read(options)
         dim = options.dim
         has_layers = options.has_layers and (options.rules != "counted" or bool(rules))
-        copies = 1 if options.shared_layers else options.layers
-        layers = [make_layer(rules, options) for _ in range(copies)] if has_layers else []
-        belief_input = nn.Linear(1, dim) if has_layers and options.reasoner == "fgnn" else None
+        layers = [make_layer(rules, options) for _ in range(options.layers)] if has_layers else []
+        belief_input = nn.Linear(1, dim) if has_layers and options.reasoner == "fgnn" else None  # drawn before outputs
         self.base, self.constants, self.atom_embedding, self.counted = base, constants, atom_embedding, counted
-        self.layers = ModulesOf(layers * options.layers if options.shared_layers else layers)
-        self.atom_output = AtomOutput(dim, linear=options.output == "linear") if has_layers else None
-        self.rule_output = RuleOutput(options.rule_dim or dim) if has_layers else None
+        self.layers = ModulesOf(layers)
+        self.atom_output = Output(dim, linear=options.output == "linear") if has_layers else None
+        self.rule_output = Output(options.rule_dim or dim) if has_layers else None
         self.belief_input = belief_input
         self.evidence_input: EvidenceInput = options.evidence_input if has_layers else "off"
         self.input_score = has_layers and options.input_score
@@ -114,13 +113,14 @@ class R2N(nn.Module):
 
         The kind decides how a pass is computed, not what: `auto` takes `grid` if that computes the same.
         """
-        reads_more = self.known is not None or self.belief_input is not None or self.trained_ids is not None
-        is_linear = self.atom_embedding.grids is not None and all(map(takes, self.layers)) and not reads_more
-        whole = DenseGrid.of(graph.to(CPU), self.base) if is_linear and kind in ("auto", "grid") else None
+        reads_more = any(part is not None for part in (self.known, self.belief_input, self.trained_ids))
+        is_linear = self.atom_embedding.grids is not None and all(layer.is_over_grids for layer in self.layers)
+        can_be = is_linear and not reads_more and kind in ("auto", "grid")
+        whole = DenseGrid.of(graph.to(CPU), self.base) if can_be else None
         if kind == "grid" and whole is None:
             raise ConfigError(
                 "this network and this graph cannot be computed over grids",
-                hint="take kind='auto'; docs/decisions/015-whole-base.md tells what grids need",
+                hint="take kind='auto'; docs/decisions/015-whole-base.md says what grids need",
             )
         if kind == "auto":
             kind = "dense" if whole is None else "grid"
@@ -208,7 +208,7 @@ class R2N(nn.Module):
         return score if blank is None else score.masked_fill(blank, 0.0)
 
     def _forward_over_grids(
-        self, layout: GraphBatch, whole: DenseGrid, embedding: GridEmbedding, *, rule_outputs: bool
+        self, layout: GraphBatch, whole: DenseGrid, embedding: GridFormula, *, rule_outputs: bool
     ) -> Predictions:
         """The same as `forward`, with the atoms as grids."""
         vectors = self.constants(layout.all_constants)

@@ -11,7 +11,7 @@ from torch.nn.functional import dropout, embedding, linear
 
 from r2n.components import aggregations
 from r2n.logic.theory import Rule
-from r2n.network.grid import Atoms, DenseGrid, Grid, GridAtoms, Reading, Received, RuleBox, row_dropout
+from r2n.network.grid import Atoms, DenseGrid, Grid, GridAtoms, RuleBox, row_dropout
 from r2n.network.mlp import MLP, ModulesOf, PositionMLP
 from r2n.network.scatter import GatherScatter, Incidence, RuleIncidence
 from r2n.options import ModelOptions
@@ -26,12 +26,8 @@ class RuleEmbedding(nn.Module):
         self.scales = nn.Parameter(torch.zeros(rules, hidden))
         self.shifts = nn.Parameter(torch.zeros(rules, hidden))
 
-    def scale(self, rules: Int64[Tensor, " n"]) -> Float[Tensor, "n hidden"]:
-        """1 + s_j, for some rules by number."""
-        return embedding(rules, 1 + self.scales)
-
     def shift(self, rules: Int64[Tensor, " n"]) -> Float[Tensor, "n hidden"]:
-        """t_j."""
+        """t_j, for some rules by number."""
         return embedding(rules, self.shifts)
 
 
@@ -81,9 +77,7 @@ def message_pass(
 
     There is one message for each position (copies = positions, outputs = copies * message), or one for all.
     """
-    result = _MessagePass.apply(index, slots, weight, bias)
-    assert isinstance(result, Tensor)
-    return result
+    return _MessagePass.apply(index, slots, weight, bias)
 
 
 Counts = Int64[Tensor, " atoms"]
@@ -165,9 +159,8 @@ class ReasoningLayer(nn.Module):
 
     `update_rule[j]` is MLP^1_j on the concatenation of its atoms; where its input is as wide as one atom, it is
     order-blind and acts on their sum. `message_to_atoms[j]` is MLP^2_{j,i} for all positions i. An atom in no
-    ground rule keeps its embedding, or (`isolated="zero"`) gets the empty sum. With `exclude_self`, the message
-    to position i comes from the other positions alone. With a `rule_embedding`, j numbers groups of rules with as many
-    atoms, in the order of that number, and the incidence is to be grouped.
+    ground rule keeps its embedding, or (`isolated="zero"`) gets the empty sum. With a `rule_embedding`, j numbers
+    groups of rules with as many atoms, in the order of that number, and the incidence is to be grouped.
     """
 
     def __init__(
@@ -178,7 +171,6 @@ class ReasoningLayer(nn.Module):
         aggregation: Aggregation,
         isolated: Isolated,
         residual: bool,
-        exclude_self: bool,
         rule_dropout: float,
         rule_embedding: RuleEmbedding | None = None,
     ) -> None:
@@ -187,8 +179,14 @@ class ReasoningLayer(nn.Module):
         self.update_rule, self.message_to_atoms = ModulesOf(update_rule), ModulesOf(message_to_atoms)
         self.aggregation = aggregation
         self.isolated: Isolated = isolated
-        self.residual, self.exclude_self, self.rule_dropout = residual, exclude_self, rule_dropout
+        self.residual, self.rule_dropout = residual, rule_dropout
         self.rule_embedding = rule_embedding
+
+    @property
+    def is_over_grids(self) -> bool:
+        """Whether its messages leave the atoms of grids in their form, and every rule has networks of its own."""
+        is_linear = all(len(to_atoms.weights) == 1 for to_atoms in self.message_to_atoms)
+        return is_linear and self.aggregation.is_linear and self.rule_embedding is None
 
     def parts(self) -> list[tuple[MLP, PositionMLP]]:
         """MLP^1_j and MLP^2_j, rule by rule, or group by group."""
@@ -228,7 +226,7 @@ class ReasoningLayer(nn.Module):
             mapped = torch.cat([linear(table, columns) for table, columns in pairs])
         if self.rule_embedding is None or rule.owners is None:
             return mapped
-        return mapped * self.rule_embedding.scale(rule.owners.of_slots)
+        return mapped * embedding(rule.owners.of_slots, 1 + self.rule_embedding.scales)
 
     def _bias(self, update: MLP, rule: RuleIncidence) -> Tensor:
         """The bias of that map: one for all ground rules, or one for each."""
@@ -240,14 +238,12 @@ class ReasoningLayer(nn.Module):
     def _messages(self, update: MLP, to_atoms: PositionMLP, slots: Tensor, rule: RuleIncidence) -> Tensor:
         """Eqs. 3, 4 up to the last map of MLP^2, for each ground rule and position."""
         total = rule.index.sum_at_rules(slots) + self._bias(update, rule)
-        if self.exclude_self:
-            total = total.unsqueeze(1) - rule.index.at_rules(slots)
         return to_atoms.before_last(dropout(update.after_first(total), self.rule_dropout, self.training))
 
     def _summed(self, update: MLP, to_atoms: PositionMLP, slots: Tensor, rule: RuleIncidence) -> Tensor:
         """Eqs. 3-5 up to the last map of MLP^2: what arrives at each slot of a rule."""
         is_plain = len(update.layers) == len(to_atoms.weights) == 2 and not update.last_relu
-        if not is_plain or self.exclude_self or (self.rule_dropout and self.training):
+        if not is_plain or (self.rule_dropout and self.training):
             return rule.index.sum_at_atoms(self._messages(update, to_atoms, slots, rule))
         first, last = update.linear()
         weight = to_atoms.weights[0].transpose(0, 1).flatten(1)
@@ -279,10 +275,10 @@ class ReasoningLayer(nn.Module):
         updated = mapped[0].new_full((len(incidence.messages), dim), self.aggregation.initial)
         for slots, rule, (update, to_atoms) in zip(mapped, incidence.rules, self.parts(), strict=True):
             message = self._messages(update, to_atoms, slots, rule)
-            for i, (table, target) in enumerate(zip(rule.tables, rule.index.targets(), strict=True)):
+            rows = rule.index.at_rules(torch.cat(rule.tables).unsqueeze(1))
+            for i in range(len(rule.tables)):
                 arriving = to_atoms.last(message[:, i], i) + to_atoms.last_bias(i)
-                rows = table[target].unsqueeze(1).expand_as(arriving)
-                updated = self.aggregation.combine(updated, rows, arriving)
+                updated = self.aggregation.combine(updated, rows[:, i].expand_as(arriving), arriving)
         return torch.where((incidence.messages > 0).unsqueeze(1), updated, torch.zeros_like(updated))
 
 
@@ -311,41 +307,60 @@ def make_layer(rules: Sequence[Rule], options: ModelOptions) -> ReasoningLayer:
         aggregation=aggregations[options.aggregation].load()(),
         isolated=options.isolated,
         residual=options.residual,
-        exclude_self=options.exclude_self,
         rule_dropout=options.rule_dropout,
         rule_embedding=RuleEmbedding(len(rules), rule_dim) if is_shared else None,
     )
 
 
-def takes(layer: ReasoningLayer) -> bool:
-    """Whether the layer's messages leave the atoms in their form, and every rule has networks of its own."""
-    if layer.rule_embedding is not None:
-        return False
-    linear_messages = all(len(to_atoms.weights) == 1 for _, to_atoms in layer.parts())
-    return linear_messages and layer.aggregation.is_linear and not layer.exclude_self
-
-
 def reason(
-    whole: DenseGrid, layer: ReasoningLayer, atoms: Sequence[Atoms]
+    grids: DenseGrid, layer: ReasoningLayer, atoms: Sequence[Atoms]
 ) -> tuple[list[GridAtoms], list[Float[Tensor, "_ rule_dim"]]]:
     """Emb^{l-1}(a) -> Emb^l(a), and Emb^l(g), rule by rule (eqs. 2-5)."""
-    arriving = [_Arriving(old, received) for old, received in zip(atoms, whole.received, strict=True)]
+    arriving: list[list[GridAtoms]] = [[] for _ in atoms]  # for each grid, what is to be summed
     embeddings = []
     drop = layer.rule_dropout if layer.training else 0.0
-    for rule, (update, to_atoms) in zip(whole.rules, layer.parts(), strict=True):
-        embedding = update.after_first(_total(update, rule, atoms, whole.grids))
+    for rule, (update, to_atoms) in zip(grids.rules, layer.parts(), strict=True):
+        embedding = update.after_first(_total(update, rule, atoms, grids.grids))
         embeddings.append(embedding)
         sent = row_dropout(embedding.view(*rule.box, embedding.shape[-1]), drop)
-        before = {grid: len(arriving[grid].maps) for grid in rule.received}
         for reading in rule.readings:  # sums over the axes that the atoms do not have, in the order of the grid
             others = [axis for axis in range(len(rule.box)) if axis not in reading.axes]
             summed, left = sent.sum(others) if others else sent, sorted(reading.axes)
             summed = summed.permute(*(left.index(axis) for axis in reading.axes), len(left))
-            features = summed.reshape(prod(whole.grids[reading.grid].shape), -1)
-            arriving[reading.grid].add(features, to_atoms, reading)
-        for grid, received in rule.received.items():
-            arriving[grid].divide(layer.aggregation.divide_rule(received.counts), since=before[grid])
-    return [part.atoms(layer) for part in arriving], embeddings
+            weights, biases = (
+                reading.predicates.sum_at(reading.positions.take(last.expand(to_atoms.positions, *last.shape[1:])))
+                for last in (to_atoms.weights[-1], to_atoms.biases[-1] * reading.times)
+            )
+            messages = GridAtoms(summed.reshape(prod(grids.grids[reading.grid].shape), -1), weights, biases)
+            divisor = layer.aggregation.divide_rule(rule.received[reading.grid])
+            arriving[reading.grid].append(_divided_grid(messages, divisor))
+    parts = zip(atoms, arriving, grids.received, grids.has_isolated, strict=True)
+    return [_grid_sum(layer, *part) for part in parts], embeddings
+
+
+def _divided_grid(atoms: GridAtoms, divisor: Tensor | None) -> GridAtoms:
+    """Divided by one number for each predicate."""
+    if divisor is None:
+        return atoms
+    return GridAtoms(atoms.features, atoms.maps / divisor.view(-1, 1, 1), atoms.offsets / divisor.unsqueeze(1))
+
+
+def _grid_sum(
+    layer: ReasoningLayer, old: Atoms, arriving: list[GridAtoms], received: Tensor, has_isolated: bool
+) -> GridAtoms:
+    """Emb^l(a) of a grid: the sum of what arrives there, and of the old embeddings that are kept."""
+    parts = [_divided_grid(part, layer.aggregation.divide_all(received)) for part in arriving]
+    if layer.residual or (layer.isolated == "keep" and has_isolated):
+        kept = (torch.ones_like(received) if layer.residual else received == 0).to(old.offsets)
+        parts.append(GridAtoms(old.features, old.maps * kept.view(-1, 1, 1), old.offsets * kept.unsqueeze(1)))
+    nothing = torch.zeros_like(old.offsets)
+    if not parts:
+        return GridAtoms(old.features[:, :0], nothing.unsqueeze(1)[:, :0], nothing)
+    return GridAtoms(
+        _joined([part.features for part in parts]),
+        _joined([part.maps for part in parts]),
+        sum([part.offsets for part in parts], nothing),
+    )
 
 
 def _total(
@@ -370,53 +385,6 @@ def _total(
     return total.expand(*rule.box, -1).reshape(prod(rule.box), -1)
 
 
-class _Arriving:
-    """What arrives at the atoms of a grid: blocks of features, each with the maps of the predicates it goes to."""
-
-    def __init__(self, old: Atoms, received: Received) -> None:
-        self.old, self.received = old, received
-        self.features: list[Tensor] = []
-        self.maps: list[Tensor] = []
-        self.offsets: list[Tensor] = []
-
-    def add(self, features: Tensor, to_atoms: PositionMLP, reading: Reading) -> None:
-        """The messages of a reading."""
-        weights, biases = (
-            reading.positions.take(last.expand(to_atoms.positions, *last.shape[1:]))
-            for last in (to_atoms.weights[-1], to_atoms.biases[-1] * reading.times)
-        )
-        self.features.append(features)
-        self.maps.append(reading.predicates.sum_at(weights))
-        self.offsets.append(reading.predicates.sum_at(biases))
-
-    def divide(self, divisor: Tensor | None, *, since: int) -> None:
-        """Divide what arrives at each predicate, in the blocks from `since` on."""
-        if divisor is None:
-            return
-        for i in range(since, len(self.maps)):
-            self.maps[i] = self.maps[i] / divisor.view(-1, 1, 1)
-            self.offsets[i] = self.offsets[i] / divisor.unsqueeze(1)
-
-    def atoms(self, layer: ReasoningLayer) -> GridAtoms:
-        """Emb^l(a) of the grid."""
-        self.divide(layer.aggregation.divide_all(self.received.counts), since=0)
-        if layer.residual:
-            self._keep(torch.ones_like(self.received.counts))
-        elif layer.isolated == "keep" and self.received.least == 0:
-            self._keep(self.received.counts == 0)
-        nothing = torch.zeros_like(self.old.offsets)
-        if not self.maps:
-            return GridAtoms(self.old.features[:, :0], nothing.unsqueeze(1)[:, :0], nothing)
-        return GridAtoms(_joined(self.features), _joined(self.maps), sum(self.offsets, nothing))
-
-    def _keep(self, which: Tensor) -> None:
-        """Add the old embeddings of the predicates marked 1."""
-        kept = which.to(self.old.offsets)
-        self.features.append(self.old.features)
-        self.maps.append(self.old.maps * kept.view(-1, 1, 1))
-        self.offsets.append(self.old.offsets * kept.unsqueeze(1))
-
-
 def _joined(blocks: list[Tensor]) -> Tensor:
-    """Blocks side by side on axis 1; a single one is not copied."""
+    """Blocks joined on axis 1; a single one is not copied."""
     return blocks[0] if len(blocks) == 1 else torch.cat(blocks, dim=1)

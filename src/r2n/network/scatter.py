@@ -13,35 +13,7 @@ from torch.nn.functional import embedding_bag
 from r2n.logic.formula import Variable
 from r2n.logic.theory import Rule
 from r2n.network.factor_graph import FactorGraph
-from r2n.network.tensors import CPU, Tensors
-
-
-class _GatherSum(torch.autograd.Function):
-    """out[g] = sum_i table[slots[g, i]]; the gradient walks the same incidence from the other side."""
-
-    @staticmethod
-    def forward(ctx, table: Tensor, slots: Tensor, rules_by_slot: Tensor, offsets: Tensor) -> Tensor:
-        ctx.save_for_backward(rules_by_slot, offsets)
-        return embedding_bag(slots, table, mode="sum")
-
-    @staticmethod
-    def backward(ctx, *grad_outputs: Tensor) -> tuple[Tensor | None, ...]:
-        rules_by_slot, offsets = ctx.saved_tensors
-        return embedding_bag(rules_by_slot, grad_outputs[0].contiguous(), offsets, mode="sum"), None, None, None
-
-
-class _SegmentSum(torch.autograd.Function):
-    """out[s] = sum of rows[k] over k in order[offsets[s] : offsets[s + 1]]; `segment[k]` is where row k goes."""
-
-    @staticmethod
-    def forward(ctx, rows: Tensor, order: Tensor, offsets: Tensor, segment: Tensor) -> Tensor:
-        ctx.save_for_backward(segment)
-        return embedding_bag(order, rows.contiguous(), offsets, mode="sum")
-
-    @staticmethod
-    def backward(ctx, *grad_outputs: Tensor) -> tuple[Tensor | None, ...]:
-        (segment,) = ctx.saved_tensors
-        return grad_outputs[0].index_select(0, segment), None, None, None
+from r2n.network.tensors import CPU, Tensors, sparse_product
 
 
 def by_segment(segment: Int64[Tensor, " n"], count: int) -> tuple[Int64[Tensor, " n"], Int64[Tensor, " segments"]]:
@@ -49,30 +21,6 @@ def by_segment(segment: Int64[Tensor, " n"], count: int) -> tuple[Int64[Tensor, 
     order = torch.argsort(segment, stable=True)
     sizes = torch.bincount(segment, minlength=count)
     return order, torch.cumsum(sizes, 0) - sizes
-
-
-def gather_sum(
-    table: Float[Tensor, "slots dim"],
-    slots: Int64[Tensor, "ground_rules positions"],
-    rules_by_slot: Int64[Tensor, " n"],
-    offsets: Int64[Tensor, " slots"],
-) -> Float[Tensor, "ground_rules dim"]:
-    """For each ground rule, the sum over positions of table[slots[g, i]]."""
-    result = _GatherSum.apply(table, slots, rules_by_slot, offsets)
-    assert isinstance(result, Tensor)
-    return result
-
-
-def segment_sum(
-    rows: Float[Tensor, "n dim"],
-    order: Int64[Tensor, " n"],
-    offsets: Int64[Tensor, " segments"],
-    segment: Int64[Tensor, " n"],
-) -> Float[Tensor, "segments dim"]:
-    """For each segment, the sum of its rows."""
-    result = _SegmentSum.apply(rows, order, offsets, segment)
-    assert isinstance(result, Tensor)
-    return result
 
 
 PART = 50_000  # messages in one part
@@ -128,15 +76,16 @@ class Indexed(Tensors):
         if not slots.requires_grad:
             return embedding_bag(self.rows, slots, mode="sum")
         order, offsets = self._by_slot
-        return gather_sum(slots, self.rows, order // len(self.sizes), offsets)
+        return sparse_product(slots, (self.rows, None, None), (order // len(self.sizes), offsets, None))
 
-    def at_rules(self, slots: Slots) -> Messages:
+    def at_rules(self, slots: Shaped[Tensor, "slots dim"]) -> Shaped[Tensor, "ground_rules positions dim"]:
         """One gather."""
         return slots.index_select(0, self.rows.flatten()).unflatten(0, self.rows.shape)
 
     def sum_at_atoms(self, messages: Messages) -> Slots:
         """One pass over the incidence."""
-        return segment_sum(messages.flatten(0, 1), *self._by_slot, self.rows.flatten())
+        back = self.rows.reshape(-1, 1)
+        return sparse_product(messages.flatten(0, 1), (*self._by_slot, None), (back, None, None))
 
     def add_at_atoms(self, messages: Messages, slots: Slots) -> None:
         """One pass over the incidence, without the slots that nothing goes to."""
@@ -144,10 +93,6 @@ class Indexed(Tensors):
         copies = len(self.sizes) // messages.shape[1]
         sums = embedding_bag(order // copies, messages.flatten(0, 1), offsets, mode="sum")
         slots.index_add_(0, filled, sums)
-
-    def targets(self) -> list[Int64[Tensor, " ground_rules"]]:
-        """The slots, counted from the start of each table."""
-        return [self.rows[:, i] - sum(self.sizes[:i]) for i in range(len(self.sizes))]
 
     def to(self, device: torch.device) -> "Indexed":
         """The same index, for tensors elsewhere."""
@@ -164,7 +109,6 @@ class Box(Tensors):
     shape: tuple[int, ...]
     axes: tuple[tuple[int, ...], ...]
     window: tuple[int, int, int] = (0, 0, -1)
-    device: torch.device = CPU
 
     @property
     def _cut_shape(self) -> tuple[int, ...]:
@@ -193,7 +137,7 @@ class Box(Tensors):
             total = total + view
         return total.expand(*self._cut_shape, -1).reshape(prod(self._cut_shape), -1)
 
-    def at_rules(self, slots: Slots) -> Messages:
+    def at_rules(self, slots: Shaped[Tensor, "slots dim"]) -> Shaped[Tensor, "ground_rules positions dim"]:
         """Each table broadcast over the box."""
         full = [view.expand(*self._cut_shape, -1) for view in self._views(slots)]
         return torch.stack(full, dim=-2).reshape(prod(self._cut_shape), len(full), -1)
@@ -217,11 +161,6 @@ class Box(Tensors):
         for view, sums in zip(self._views(slots), self._sums(messages), strict=True):
             view.add_(sums)
 
-    def targets(self) -> list[Int64[Tensor, " ground_rules"]]:
-        """The rows of the atoms in their tables, over the box."""
-        rows = torch.cat([torch.arange(size, device=self.device) for size in self._sizes]).unsqueeze(-1)
-        return [view.squeeze(-1).expand(self._cut_shape).reshape(-1) for view in self._views(rows)]
-
     @cached_property
     def parts(self) -> Sequence["Box"]:
         """Slices along the longest axis."""
@@ -230,10 +169,6 @@ class Box(Tensors):
             return (self,)
         axis, step = self.shape.index(size), max(1, step * size // ground_rules)
         return [replace(self, window=(axis, at, min(step, size - at))) for at in range(0, size, step)]
-
-    def to(self, device: torch.device) -> "Box":
-        """The same box; only `targets` makes tensors of its own."""
-        return replace(self, device=device)
 
 
 GatherScatter = Indexed | Box
@@ -303,12 +238,13 @@ class Incidence(Tensors):
 
     def at_slots(self, atoms: Float[Tensor, "atoms dim"]) -> tuple[Float[Tensor, "_ dim"], ...]:
         """For each rule, the rows of the atoms that fill its slots."""
-        slots = gather_sum(atoms, self.rows.unsqueeze(1), self.order, self.offsets)
+        slots = sparse_product(atoms, (self.rows.unsqueeze(1), None, None), (self.order, self.offsets, None))
         return slots.split([sum(rule.sizes) for rule in self.rules])
 
     def sum_at_atoms(self, slots: Sequence[Float[Tensor, "_ dim"]]) -> Float[Tensor, "atoms dim"]:
         """The sum for each atom over all slots of all rules (in their order) that it fills."""
-        return segment_sum(torch.cat(list(slots)), self.order, self.offsets, self.rows)
+        back = self.rows.unsqueeze(1)
+        return sparse_product(torch.cat(list(slots)), (self.order, self.offsets, None), (back, None, None))
 
 
 def _rule_incidence(rule: Rule, rows: Tensor, shape: tuple[int, ...] | None, atoms: int) -> RuleIncidence:

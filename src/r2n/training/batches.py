@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -23,38 +23,22 @@ from r2n.progress import Progress, no_progress
 from r2n.training.negatives import Negatives, draw_negatives
 
 
-@runtime_checkable
-class ProcessGroup(Protocol):
-    """The processes of a training, as one of them sees them."""
+@dataclass(eq=False)
+class ProcessGroup:
+    """The processes of a training, as one of them sees them: its own number, from 0, and how many there are.
 
-    @property
-    def rank(self) -> int:
-        """The number of this process, from 0; only the first one writes."""
-        ...
+    Only the first one writes.
+    """
 
-    @property
-    def count(self) -> int:
-        """The number of processes."""
-        ...
+    rank: int
+    count: int
 
     def summed(self, values: Tensor) -> Tensor:
         """The sum over the values of all processes; it waits for the last."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class SingleProcess:
-    """A process that trains alone."""
-
-    rank: int = 0
-    count: int = 1
-
-    def summed(self, values: Tensor) -> Tensor:
-        """The values themselves."""
         return values
 
 
-SINGLE = SingleProcess()
+SINGLE = ProcessGroup(0, 1)
 
 
 RuleTargets = tuple[Int64[Tensor, " _"], Bool[Tensor, " _"]]
@@ -102,22 +86,20 @@ def targets_of(
             f" {base.names(missing[:1])[0]} for one",
             hint="train from a source that grounds what is asked: GroundedOnDemand.of(knowledge, grounder)",
         )
-    labels = known_truths(base, codes, evidence)
+    truths = known_truths(base, codes, evidence)
     is_negative = np.isin(codes, negatives.codes if false is None else np.union1d(negatives.codes, false))
-    labels[is_negative & (labels < 0)] = 0
-    closed = closed_atoms(base, codes)
-    is_asked = (labels >= 0) & (~closed | ask_closed)
+    truths[is_negative & (truths < 0)] = 0
+    labels, closed = torch.from_numpy(truths), closed_atoms(base, codes)
+    is_asked = (truths >= 0) & (~closed | ask_closed)
     is_asked[graph.answered :] = False
-    tensor = torch.from_numpy(labels)
-    there = negatives.atoms >= 0
-    rows = np.full(negatives.atoms.shape, -1, np.int64)
-    rows[there] = graph.rows(torch.from_numpy(negatives.atoms[there])).numpy()
+    rows = torch.from_numpy(negatives.atoms.copy())
+    rows[rows >= 0] = graph.rows(rows[rows >= 0])
     return Targets(
-        labels=tensor,
+        labels=labels,
         asked=torch.from_numpy(np.flatnonzero(is_asked)),
         facts=graph.rows(torch.from_numpy(negatives.facts)),
-        negatives=torch.from_numpy(rows),
-        rules=tuple(rule_targets(graph, j, tensor) for j in range(len(graph.rules))),
+        negatives=rows,
+        rules=tuple(rule_targets(graph, j, labels) for j in range(len(graph.rules))),
         open_atoms=torch.from_numpy(~closed),
         first_constants=torch.from_numpy(base.decode(codes)[1][:, 0].copy() if len(codes) else np.zeros(0, np.int64)),
     )
@@ -164,8 +146,7 @@ def masked_by_code(
     return drawn.to(targets.open_atoms.device) & targets.open_atoms
 
 
-@dataclass(frozen=True, eq=False)
-class Losses:
+class Losses(NamedTuple):
     """The loss of a step, and its parts L_sup, L_sem and that of the t-norm, before their weights."""
 
     total: Float[Tensor, ""]
@@ -178,9 +159,9 @@ class Losses:
 class Step:
     """One step of the optimiser: a graph, collated, its targets, and the known states of its atoms.
 
-    `supervised`, `semantic` and `fuzzy` weigh the losses, which are means over the targets of the step, so that their
-    mean over all steps of an epoch is the mean over the targets of the full graph. `own` are the ground rules of each
-    rule that a t-norm counts (None: all). `leaves_out`: the queries of the step are unknown in it. `penalty` weighs the
+    `weights` are those of L_sup, L_sem and the t-norm, which are means over the targets of the step, so that their mean
+    over all steps of an epoch is the mean over the targets of the full graph. `own` are the ground rules of each rule
+    that a t-norm counts (None: all). `leaves_out`: the queries of the step are unknown in it. `penalty` weighs the
     terms that do not depend on the step.
     """
 
@@ -188,9 +169,7 @@ class Step:
     graph: FactorGraph
     targets: Targets
     known: Int64[Tensor, " atoms"]
-    supervised: float = 1.0
-    semantic: float = 1.0
-    fuzzy: float = 1.0
+    weights: tuple[float, ...] = (1.0, 1.0, 1.0)
     own: tuple[Int64[Tensor, " _"], ...] | None = None
     leaves_out: bool = False
     penalty: float = 1.0
@@ -209,16 +188,6 @@ class OwnStep(Protocol):
     def losses(self, model: R2N, options: TrainingOptions) -> Losses:
         """The loss and its parts."""
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class EmptyStep:
-    """The step of a process that has no shard of it."""
-
-    def losses(self, model: R2N, options: TrainingOptions) -> Losses:
-        """Zero."""
-        zero = torch.zeros((), device=model.device)
-        return Losses(zero, zero, zero, zero)
 
 
 AnyStep = Step | OwnStep
@@ -267,23 +236,6 @@ class FixedBatches:
         return (self.steps[i] for i in order)
 
 
-def training_atoms(
-    model: R2N, source: GraphSource, evidence: Evidence, negatives: Negatives, options: TrainingOptions
-) -> Codes:
-    """The atoms of the losses: the evidence and its negatives, or the whole Herbrand base.
-
-    If all atoms share the ground rules, these are also closed facts, for L_sem, and all atoms of ground rules, for a
-    t-norm; if each atom has its own, neighbours of one query must not send messages to another.
-    """
-    if options.asks_base:
-        return np.arange(model.base.size)
-    known, whole = evidence.atoms, source.whole
-    if whole is None and not options.ask_closed:
-        known = known[~closed_atoms(model.base, known)]
-    atoms = np.union1d(np.union1d(known, negatives.facts), negatives.codes)
-    return atoms if whole is None or options.regularisation == "off" else np.union1d(atoms, whole.atoms.numpy())
-
-
 def draws(options: TrainingOptions) -> bool:
     """Whether the seed decides which atoms are asked: negatives are drawn, not listed."""
     return options.negatives is not None and not options.asks_base
@@ -303,18 +255,29 @@ def make_batches(
     check: Check | None = None,
     progress: Progress = no_progress,
 ) -> FixedBatches:
-    """Draw the negatives, get the graph around all queries, and collate it; full, or in its components."""
+    """Draw the negatives, get the graph around all queries, and collate it; full, or in its components.
+
+    The losses ask the evidence and its negatives, or the whole Herbrand base. If all atoms share the ground rules, the
+    graph also has closed facts, for L_sem, and all atoms of ground rules, for a t-norm; if each atom has its own,
+    neighbours of one query must not send messages to another.
+    """
     check_component_batches(options)
-    negatives = Negatives.none()
-    if not options.asks_base:
-        negatives = draw_negatives(model.base, evidence, options, np.random.default_rng(seed))
-    atoms = training_atoms(model, source, evidence, negatives, options)
-    if source.whole is None:
+    base, negatives, full = model.base, Negatives.none(), source.whole
+    if options.asks_base:
+        atoms = np.arange(base.size)
+    else:
+        negatives = draw_negatives(base, evidence, options, np.random.default_rng(seed))
+        is_left_out = full is None and not options.ask_closed
+        known = evidence.atoms[~closed_atoms(base, evidence.atoms)] if is_left_out else evidence.atoms
+        atoms = np.union1d(np.union1d(known, negatives.facts), negatives.codes)
+        if full is not None and options.regularisation != "off":
+            atoms = np.union1d(atoms, full.atoms.numpy())
+    if full is None:
         progress("ground", 0, 0)
     graph = source.around(atoms)
     progress("lay out", 0, 0)
-    targets = targets_of(model.base, graph, evidence, negatives, ask_closed=options.ask_closed)
-    known = known_states(model.base, graph.atoms, evidence)
+    targets = targets_of(base, graph, evidence, negatives, ask_closed=options.ask_closed)
+    known = known_states(base, graph.atoms, evidence)
     parts = [(graph, targets, known)]
     if options.batches is not None:
         wanted = torch.full((len(graph.atoms),), options.regularisation != "off")  # a t-norm asks every ground rule
@@ -326,20 +289,17 @@ def make_batches(
     if check is not None:
         check(max((part for part, _, _ in parts), key=lambda part: len(part.atoms)))
     steps = [Step.of(model.collate(part), asked, states) for part, asked, states in parts]
-    if len(steps) == 1:
-        return FixedBatches(tuple(steps))
-    counts = [loss_counts(step, len(step.targets.asked)) for step in steps]  # weights: the shares of all targets
-    totals = [max(1, sum(column)) for column in zip(*counts, strict=True)]
-    weights = [[count * len(steps) / total for count, total in zip(row, totals, strict=True)] for row in counts]
-    pairs = zip(steps, weights, strict=True)
-    return FixedBatches(tuple(replace(step, supervised=w[0], semantic=w[1], fuzzy=w[2]) for step, w in pairs))
+    if len(steps) > 1:  # each weight is the step's part of all targets
+        counts = np.array([loss_counts(step, len(step.targets.asked)) for step in steps])
+        weights = counts * len(steps) / counts.sum(0).clip(min=1)
+        steps = [replace(step, weights=tuple(row)) for step, row in zip(steps, weights.tolist(), strict=True)]
+    return FixedBatches(tuple(steps))
 
 
 def loss_counts(step: Step, supervised: int) -> tuple[int, int, int]:
     """Over how many atoms or facts, known ground rules, and ground rules of a t-norm the means of a step go."""
-    own = [None] * len(step.graph.rules) if step.own is None else step.own
-    parts = zip(step.graph.rules, step.graph.neighbours, own, strict=True)
-    explicit = sum(len(rows if some is None else some) for rule, rows, some in parts if rule.formula is not None)
+    counted = step.graph.neighbours if step.own is None else step.own
+    explicit = sum(len(rows) for rule, rows in zip(step.graph.rules, counted, strict=True) if rule.formula is not None)
     return supervised, sum(len(known) for known, _ in step.targets.rules), explicit
 
 
@@ -371,11 +331,11 @@ class Drawn:
     rule_atoms: Codes
     weight: float = 1.0
 
-    def shard(self, team: ProcessGroup, *, by_fact: bool) -> "Drawn":
+    def shard(self, group: ProcessGroup, *, by_fact: bool) -> "Drawn":
         """The part of a process: atoms one by one, and (`by_fact`) facts, each with all its negatives."""
-        if team.count == 1:
+        if group.count == 1:
             return self
-        own = slice(team.rank, None, team.count)
+        own = slice(group.rank, None, group.count)
         asked, negatives = self.asked[own].copy(), Negatives.none()
         if by_fact:
             negatives = Negatives(self.negatives.facts[own].copy(), self.negatives.atoms[own].copy())
@@ -383,28 +343,24 @@ class Drawn:
         return Drawn(asked, negatives, self.rule_atoms[own].copy(), self.weight)
 
 
-def own_ground_rules(graph: FactorGraph, step: Drawn, team: ProcessGroup) -> tuple[Int64[Tensor, " _"], ...]:
+def own_ground_rules(graph: FactorGraph, step: Drawn, group: ProcessGroup) -> tuple[Int64[Tensor, " _"], ...]:
     """For each rule, the ground rules with an atom that the graph answers: the others are there for these alone.
 
     Of several processes, a ground rule belongs to that of the first of its atoms that the full step holds.
     """
     own = tuple((part < graph.answered).any(dim=1).nonzero().flatten() for part in graph.neighbours)
-    if team.count == 1:
+    codes, atoms = np.concatenate([step.asked, step.rule_atoms]), graph.atoms.numpy()
+    if group.count == 1 or not len(codes):
         return own
-    codes = np.concatenate([step.asked, step.rule_atoms])
-    owner = np.concatenate([np.arange(len(part)) % team.count for part in (step.asked, step.rule_atoms)])
+    owner = np.concatenate([np.arange(len(part)) % group.count for part in (step.asked, step.rule_atoms)])
     order = np.argsort(codes)
-    codes, owner = codes[order], owner[order]
-    atoms = graph.atoms.numpy()
-    index = np.minimum(np.searchsorted(codes, atoms), max(len(codes) - 1, 0))
-    is_there = codes[index] == atoms if len(codes) else np.zeros(len(atoms), bool)
-    first = np.where(is_there, atoms, np.iinfo(np.int64).max)  # the smallest code of a ground rule that is there
+    index = order[np.searchsorted(codes, atoms, sorter=order).clip(max=len(codes) - 1)]
+    first = np.where(codes[index] == atoms, atoms, np.iinfo(np.int64).max)
     found = []
     for rows, some in zip(graph.neighbours, own, strict=True):
         chosen = rows[some].numpy()
-        best = first[chosen].argmin(axis=1) if len(chosen) else np.zeros(0, np.int64)
-        mine = owner[index[chosen[np.arange(len(chosen)), best]]] == team.rank
-        found.append(some[torch.from_numpy(mine)])
+        best = np.take_along_axis(chosen, first[chosen].argmin(axis=1)[:, None], axis=1)[:, 0]
+        found.append(some[torch.from_numpy(owner[index[best]] == group.rank)])
     return tuple(found)
 
 
@@ -424,7 +380,7 @@ class QueryBatches:
         self.open = evidence.atoms[~closed_atoms(model.base, evidence.atoms)]
         self.known = evidence.atoms if options.ask_closed else self.open
         self.rule_atoms = np.setdiff1d(self._find_rule_atoms(), self.known, assume_unique=True)
-        self.team: ProcessGroup = SINGLE
+        self.group = SINGLE
         self.hops = len(model.layers) + (options.regularisation != "off")  # a t-norm reads the atoms one step on
 
     def __len__(self) -> int:
@@ -473,13 +429,13 @@ class QueryBatches:
 
     def graph(self, drawn: Drawn) -> FactorGraph:
         """The graph of this process's part of a step: it answers its queries and rule atoms."""
-        part = drawn.shard(self.team, by_fact=self.options.compares_facts)
+        part = drawn.shard(self.group, by_fact=self.options.compares_facts)
         without = self.left_out(drawn) if self.leaves_out else None
         return self.source.around(np.union1d(part.asked, part.rule_atoms), steps=self.hops, without=without)
 
     def _step(self, drawn: Drawn) -> Step:
         base, graph = self.model.base, self.graph(drawn)
-        part = drawn.shard(self.team, by_fact=self.options.compares_facts)
+        part = drawn.shard(self.group, by_fact=self.options.compares_facts)
         false = drawn.negatives.codes
         targets = targets_of(base, graph, self.evidence, part.negatives, false, ask_closed=self.options.ask_closed)
         is_asked = np.isin(graph.atoms[targets.asked].numpy(), part.asked)
@@ -489,14 +445,13 @@ class QueryBatches:
             known[torch.from_numpy(np.isin(graph.atoms.numpy(), self.left_out(drawn)))] = UNKNOWN
         own = None
         if self.source.whole is not None:
-            own = own_ground_rules(graph, drawn, self.team)
+            own = own_ground_rules(graph, drawn, self.group)
             kept = [torch.isin(rule_known, some) for (rule_known, _), some in zip(targets.rules, own, strict=True)]
             pairs = zip(targets.rules, kept, strict=True)
             targets = replace(targets, rules=tuple((rule[0][keep], rule[1][keep]) for rule, keep in pairs))
         step = Step.of(self.model.collate(graph, "dense"), targets, known)
         own = None if own is None else tuple(rows.to(step.layout.device) for rows in own)
-        weight = drawn.weight
-        return replace(step, supervised=weight, semantic=weight, fuzzy=weight, own=own, leaves_out=self.leaves_out)
+        return replace(step, weights=(drawn.weight,) * 3, own=own, leaves_out=self.leaves_out)
 
     def _find_rule_atoms(self) -> Codes:
         """Atoms whose ground rules are for the losses on rules, spread over the steps of an epoch.

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import cos, isnan, pi
 from time import perf_counter
+from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -68,36 +69,31 @@ def check_shared_options(options: TrainingOptions) -> None:
         )
 
 
-def weighed(step: Step, counts: Sequence[int], team: ProcessGroup) -> Step:
+def weighed(step: Step, counts: Sequence[int], group: ProcessGroup) -> Step:
     """The shard of a step with its part of each mean, so that the shards' losses add up to that of the full step.
 
     `counts`: over how many the means of L_sup, L_sem and the t-norm go.
     """
-    if team.count == 1:
+    if group.count == 1:
         return step
     own = torch.tensor(counts, dtype=torch.float64, device=step.layout.device)
-    shares = (own / team.summed(own.clone()).clamp(min=1)).tolist()
-    return replace(
-        step,
-        supervised=step.supervised * shares[0],
-        semantic=step.semantic * shares[1],
-        fuzzy=step.fuzzy * shares[2],
-        penalty=step.penalty / team.count,
-    )
+    shares = (own / group.summed(own.clone()).clamp(min=1)).tolist()
+    weights = tuple(weight * share for weight, share in zip(step.weights, shares, strict=True))
+    return replace(step, weights=weights, penalty=step.penalty / group.count)
 
 
 def all_reduce(
-    parameters: Iterable[nn.Parameter], losses: Float[Tensor, " losses"], team: ProcessGroup
+    parameters: Iterable[nn.Parameter], losses: Float[Tensor, " losses"], group: ProcessGroup
 ) -> Float[Tensor, " losses"]:
     """The losses of all processes, and in each parameter the sum of all gradients, if any process has one."""
-    if team.count == 1:
+    if group.count == 1:
         return losses
     learned = [parameter for parameter in parameters if parameter.requires_grad]
     has_one = torch.tensor([float(parameter.grad is not None) for parameter in learned], device=losses.device)
-    touched = [parameter for parameter, sure in zip(learned, team.summed(has_one).tolist(), strict=True) if sure]
+    touched = [parameter for parameter, sure in zip(learned, group.summed(has_one).tolist(), strict=True) if sure]
     gradients = [torch.zeros_like(p) if p.grad is None else p.grad for p in touched]
     gradients = [gradient.to_dense() if gradient.is_sparse else gradient for gradient in gradients]
-    flat = team.summed(torch.cat([*(gradient.flatten() for gradient in gradients), losses.to(torch.float32)]))
+    flat = group.summed(torch.cat([*(gradient.flatten() for gradient in gradients), losses.to(torch.float32)]))
     sizes = [gradient.numel() for gradient in gradients]
     for parameter, part in zip(touched, flat[: sum(sizes)].split(sizes), strict=True):
         parameter.grad = part.view_as(parameter).to(parameter.dtype)
@@ -109,17 +105,13 @@ def make_optimizer(model: R2N, options: OptimisationOptions) -> torch.optim.Opti
 
     Each has a decay of its own; counted rules have none, for a log weight of 0 is no weaker rule.
     """
-    of_input = {id(p) for part in (model.constants, model.atom_embedding) for p in part.parameters()}
-    counted = [] if model.counted is None else list(model.counted.parameters())
-    apart = of_input | set(map(id, counted))
-    inputs = [p for p in model.parameters() if id(p) in of_input]
-    others = [p for p in model.parameters() if id(p) not in apart]
-    decays = [(inputs, options.input_weight_decay), (others, options.weight_decay)]
-    if counted:
-        decays.append((counted, 0.0))
-    return optimisers[options.optimiser].load()(
-        [{"params": parameters, "weight_decay": decay} for parameters, decay in decays]
-    )
+    groups: list[dict[str, Any]] = [
+        {"params": [], "weight_decay": decay} for decay in (options.input_weight_decay, options.weight_decay, 0.0)
+    ]
+    numbers = {"constants": 0, "atom_embedding": 0, "counted": 2}
+    for name, parameter in model.named_parameters():
+        groups[numbers.get(name.partition(".")[0], 1)]["params"].append(parameter)
+    return optimisers[options.optimiser].load()(groups if groups[2]["params"] else groups[:2])
 
 
 def set_learning_rates(optimizer: torch.optim.Optimizer, options: OptimisationOptions, epoch: int) -> None:
@@ -197,7 +189,7 @@ class Trainer:
             check_shared_options(self.options)
         self.team = team
         if isinstance(self.batches, QueryBatches | RowBatches):
-            self.batches.team = team
+            self.batches.group = team
 
     @classmethod
     def of(
@@ -276,7 +268,7 @@ class Trainer:
         count = 1 if is_shared else self.team.count
         if losses.total.requires_grad:
             (losses.total if count == 1 else losses.total / count).backward()
-        parts = torch.stack([losses.total, losses.supervised, losses.semantic, losses.fuzzy]).detach() / count
+        parts = torch.stack(losses).detach() / count
         parts = all_reduce(self.model.parameters(), parts, self.team)
         gradients = []  # of sparse ones the rows that were touched; to be changed in place
         for parameter in self.model.parameters():

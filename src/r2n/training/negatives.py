@@ -100,6 +100,11 @@ def corruptions(
     return found
 
 
+def asked_positions(positions: Sequence[int] | None, arity: int) -> list[int]:
+    """Those of `positions` (all by default; negative ones count from the end) that there are, in order."""
+    return sorted({p % arity for p in (range(arity) if positions is None else positions) if -arity <= p < arity})
+
+
 def corruption_groups(
     base: HerbrandBase, facts: Codes, positions: Sequence[int] | None
 ) -> Iterator[tuple[Predicate, int, np.ndarray, np.ndarray]]:
@@ -108,8 +113,7 @@ def corruption_groups(
     narrowest_in: dict[Domain, tuple[list[Domain], np.ndarray]] = {}
     for i in np.unique(index):
         predicate = base.language.predicates[i]
-        chosen = range(predicate.arity) if positions is None else positions
-        for position in sorted({p % predicate.arity for p in chosen if -predicate.arity <= p < predicate.arity}):
+        for position in asked_positions(positions, predicate.arity):
             domain = predicate.domains[position]
             if domain not in narrowest_in:
                 narrowest_in[domain] = narrowest_domains(base.language, domain)

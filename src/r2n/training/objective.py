@@ -18,6 +18,7 @@ from r2n.logic.formula import Formula
 from r2n.network.r2n import R2N, Predictions
 from r2n.options import TrainingOptions
 from r2n.training.batches import Losses, Step, loss_counts
+from r2n.training.negatives import asked_positions
 
 Truths = Float[Tensor, " *batch"]
 TNorm = Callable[[Truths, Truths], Truths]
@@ -135,7 +136,6 @@ class BaseSoftmax:
         """The positions to ask for are `corrupted_positions` (all by default; negative ones count from the end)."""
         check_has_facts(evidence)
         self.base, self.relation_weight = base, options.relation_weight
-        positions = options.corrupted_positions
         index, arguments = base.decode(evidence.atoms[evidence.truth])
         groups: dict[tuple[object, ...], list[int]] = {}
         for i, predicate in enumerate(base.language.predicates):
@@ -145,10 +145,8 @@ class BaseSoftmax:
             which = np.isin(index, predicates)
             if not which.any():
                 continue
-            arity = base.language.predicates[predicates[0]].arity
-            chosen = range(arity) if positions is None else positions
-            asked = sorted({p % arity for p in chosen if -arity <= p < arity})
             domains = base.language.predicates[predicates[0]].domains
+            asked = asked_positions(options.corrupted_positions, len(domains))
             indices = [base.place(domain, arguments[which, i]) for i, domain in enumerate(domains)]
             facts = tuple(torch.from_numpy(np.array(x)) for x in (np.searchsorted(predicates, index[which]), *indices))
             self.groups.append((predicates, asked, facts))
@@ -198,13 +196,13 @@ class Objective:
     def losses(self, step: Step, predictions: Predictions, hidden: Bool[Tensor, " atoms"] | None) -> Losses:
         """The losses of the network's predictions on a step."""
         options, zero = self.options, predictions.atoms.new_zeros(())
-        supervised = step.supervised * self._supervised(step, predictions, hidden)
+        supervised = step.weights[0] * self._supervised(step, predictions, hidden)
         semantic = zero
         if options.semantic_weight and predictions.rules:  # over all rules together, where all atoms are labelled
             parts = zip(predictions.rules, step.targets.rules, strict=True)
             outs, truths = zip(*((out[known], truth) for out, (known, truth) in parts), strict=True)
-            semantic = step.semantic * binary_cross_entropy(torch.cat(outs), torch.cat(truths))
-        fuzzy = zero if self.t_norm is None else step.fuzzy * fuzzy_loss(step, predictions.atoms, self.t_norm)
+            semantic = step.weights[1] * binary_cross_entropy(torch.cat(outs), torch.cat(truths))
+        fuzzy = zero if self.t_norm is None else step.weights[2] * fuzzy_loss(step, predictions.atoms, self.t_norm)
         total = supervised + options.semantic_weight * semantic + options.regularisation_weight * fuzzy
         if options.n3:
             total = total + step.penalty * options.n3 * n3_penalty(self.model.constants.vectors)

@@ -20,7 +20,8 @@ from r2n.network.mixture import CountedRules, log_sum
 from r2n.network.r2n import R2N
 from r2n.network.tensors import Tensors
 from r2n.options import TrainingOptions
-from r2n.training.batches import SINGLE, EmptyStep, Losses, ProcessGroup
+from r2n.training.batches import SINGLE, Losses
+from r2n.training.negatives import asked_positions
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +44,12 @@ class RowStep(Tensors):
     weight: float
 
     def losses(self, model: R2N, options: TrainingOptions) -> Losses:
-        """The mean over the facts of minus the log of each one's probability in its row, and N3 of their vectors."""
+        """The mean over the facts of minus the log of each one's probability in its row, and N3 of their vectors.
+
+        A process without a part of the step has no facts: zero.
+        """
+        if not len(self.row):
+            return Losses(*torch.zeros(4, device=model.device))
         rows, read = model.atom_embedding.rows, self._reader(model)
         assert rows is not None
         scores = rows.row_scores(self.predicates, self.position, read(self.given), read(self.candidates))
@@ -110,16 +116,15 @@ class RowBatches:
     def __init__(self, model: R2N, evidence: Evidence, options: TrainingOptions) -> None:
         """Group the true facts by arity, position and domain of the open position."""
         self.options, self.device = options, model.device
-        self.team: ProcessGroup = SINGLE
+        self.group = SINGLE
         facts = evidence.atoms[evidence.truth]
         self.facts = facts if options.ask_closed else facts[~closed_atoms(model.base, facts)]
-        base, positions = model.base, options.corrupted_positions
+        base = model.base
         index, arguments = base.decode(self.facts)
         found: dict[tuple[int, int, Domain], list[tuple[np.ndarray, ...]]] = {}
         for i in np.unique(index).tolist():
             predicate = base.language.predicates[i]
-            wanted = range(predicate.arity) if positions is None else positions
-            for position in sorted({p % predicate.arity for p in wanted if -predicate.arity <= p < predicate.arity}):
+            for position in asked_positions(options.corrupted_positions, predicate.arity):
                 rows, candidates = QueryPattern.of(base, i, position).located(self.facts[index == i])
                 order = np.argsort(rows, kind="stable")
                 _, first = np.unique(rows[order], return_index=True)
@@ -138,7 +143,7 @@ class RowBatches:
         """The facts; they are compared with candidates, and no atom is asked as false."""
         return self.facts, np.zeros(0, np.int64)
 
-    def epoch(self, generator: torch.Generator) -> Iterator[RowStep | EmptyStep]:
+    def epoch(self, generator: torch.Generator) -> Iterator[RowStep]:
         """The steps of one epoch: rows in random order, about `batch_size` facts each; the shard of this process."""
         cuts: list[tuple[_Facts, np.ndarray]] = []
         for group in self.groups:
@@ -151,32 +156,22 @@ class RowBatches:
         total = sum(len(group.answers) for group in self.groups)
         return (self._step(cuts[i][0], cuts[i][1], generator, len(cuts) / total) for i in order)
 
-    def _step(self, group: _Facts, rows: np.ndarray, generator: torch.Generator, weight: float) -> RowStep | EmptyStep:
-        rows = rows[self.team.rank :: self.team.count]
+    def _step(self, group: _Facts, rows: np.ndarray, generator: torch.Generator, weight: float) -> RowStep:
+        rows = rows[self.group.rank :: self.group.count]
         first, sizes = group.starts[rows], group.starts[rows + 1] - group.starts[rows]
         owner, which = ranges(first, sizes)
-        places, drawn = group.answers[which], self.options.negatives
-        is_drawn = not self.options.asks_base and drawn is not None and drawn < len(group.members)
-        members = torch.from_numpy(group.members)
-        candidates, shift = members, 0.0
-        if is_drawn and drawn is not None:
-            candidates = members[torch.randint(len(members), (drawn,), generator=generator)]
-            shift = float(np.log(len(members) / drawn))
-            places = group.members[places]
-        is_sparse = is_drawn and optimisers[self.options.optimiser].takes_sparse
-        sparse = is_sparse and not self.options.input_weight_decay  # a decay touches every vector
-        step = RowStep(
-            group.position,
-            torch.from_numpy(group.predicates[rows]),
-            torch.from_numpy(group.given[rows]),
-            torch.from_numpy(owner),
-            torch.from_numpy(places),
-            candidates,
-            shift,
-            sparse,
-            weight * len(owner),
-        )
-        return step.to(self.device) if len(rows) else EmptyStep()
+        answers, drawn = group.answers[which], self.options.negatives
+        candidates, shift, sparse = torch.from_numpy(group.members), 0.0, False
+        if not self.options.asks_base and drawn is not None and drawn < len(candidates):
+            shift = float(np.log(len(candidates) / drawn))
+            candidates = candidates[torch.randint(len(candidates), (drawn,), generator=generator)]
+            answers = group.members[answers]
+            # a decay touches every vector
+            sparse = optimisers[self.options.optimiser].takes_sparse and not self.options.input_weight_decay
+        arrays = (group.predicates[rows], group.given[rows], owner, answers)
+        predicates, given, row, true = map(torch.from_numpy, arrays)
+        parts = (predicates, given, row, true, candidates)
+        return RowStep(group.position, *parts, shift, sparse, weight * len(owner)).to(self.device)
 
 
 ENTRIES_AT_ONCE = 2**16

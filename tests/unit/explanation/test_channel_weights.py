@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from scipy.sparse import csr_array, hstack
+from scipy.sparse import csr_array
 from torch import Tensor, nn
 
 from r2n.explanation.features import channel_weights, feature_effects
@@ -44,9 +44,8 @@ def named(model: R2N, predicate: str, *constants: str) -> set[tuple[str, str]]:
 WORDS = {(f"channel '{kind} of paper words'", "pair") for kind in ("difference", "product", "overlap")}
 
 
-@pytest.mark.parametrize("sharing", ["none", "first", "all"])
-def test_texts_of_a_pair_are_compared_in_three_ways_and_vectors_are_one(sharing: str) -> None:
-    model = network("pair", pair="symmetric", shared_encoder=sharing)
+def test_texts_of_a_pair_are_compared_in_three_ways_and_vectors_are_one() -> None:
+    model = network("pair")
     assert named(model, "same", "p1", "p2") == {*WORDS, ("channel 'paper vectors'", "pair")}
     assert named(model, "good", "p1") == {
         ("channel 'paper words'", "position 1"),
@@ -62,9 +61,12 @@ def test_texts_of_a_pair_are_compared_in_three_ways_and_vectors_are_one(sharing:
         ("channel 'paper words'", "position 2"),
         ("channel 'paper vectors'", "position 2"),
     }
-    found = named(network("pair", pair="all"), "same", "p1", "p2")
-    assert found >= {*WORDS, ("channel 'paper words'", "position 1"), ("channel 'paper vectors'", "position 2")}
-    assert not WORDS & named(network("pair", pair="concatenate"), "same", "p1", "p2")
+
+
+def test_each_constant_by_itself_is_there_where_it_is_read() -> None:
+    found = named(network("pair", pair="concatenate"), "same", "p1", "p2")
+    assert found >= {("channel 'paper words'", "position 1"), ("channel 'paper vectors'", "position 2")}
+    assert not WORDS & found
 
 
 def test_an_encoder_has_a_channel_of_words_and_one_of_vectors_and_a_module_none() -> None:
@@ -85,9 +87,10 @@ def no_kind(kind: str) -> Callable[[R2N, pytest.MonkeyPatch], None]:
     def change(_: R2N, patched: pytest.MonkeyPatch) -> None:
         read = pair_embedding.pair_of_bags
 
-        def without(bags: csr_array, left: np.ndarray, right: np.ndarray, kinds: tuple[str, ...]) -> csr_array:
-            parts = [read(bags, left, right, (one,)) * float(one != kind) for one in kinds]
-            return csr_array(hstack(parts, format="csr"))
+        def without(bags: csr_array, left: np.ndarray, right: np.ndarray) -> csr_array:
+            both = read(bags, left, right)
+            kept = [float(one != kind) for one in pair_embedding.KINDS]
+            return csr_array(both.toarray() * np.repeat(kept, both.toarray().shape[1] // 2))
 
         patched.setattr(pair_embedding, "pair_of_bags", without)
 
@@ -114,7 +117,7 @@ def no_words(_: R2N, patched: pytest.MonkeyPatch) -> None:
     [
         ({"input": "pair"}, "overlap of paper words", "pair", no_counts),
         ({"input": "pair"}, "difference of paper words", "pair", no_kind("difference")),
-        ({"input": "pair", "shared_encoder": "none"}, "product of paper words", "pair", no_kind("product")),
+        ({"input": "pair"}, "product of paper words", "pair", no_kind("product")),
         ({"input": "pair"}, "paper vectors", "pair", no_vectors),
         ({"input": "mlp"}, "paper vectors", "each constant", no_vectors),
         ({"input": "mlp"}, "paper words", "each constant", no_words),
@@ -128,7 +131,7 @@ def test_a_channel_left_out_is_one_that_gives_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The graph around same(p1, p4) is only of pairs of papers."""
-    model, code = network(pair="symmetric", **made), code_of("same", "p1", "p4")
+    model, code = network(**made), code_of("same", "p1", "p4")
     logits = AtomLogits(model, SOURCE, KNOWN.evidence)
     before = {name: weight.clone() for name, weight in model.state_dict().items()}
     found = {(one.part, one.of): one.effect for one in feature_effects([logits], code, most=0)}

@@ -23,9 +23,8 @@ NETWORKS: dict[str, dict[str, Any]] = {
     "mean-then-sum": {"layers": 3, "aggregation": "mean-then-sum", "evidence_input": "add"},
     "residual": {"layers": 2, "residual": True, "isolated": "zero", "input_score": True},
     "zero": {"layers": 1, "isolated": "zero", "evidence_input": "add"},
-    "exclude_self": {"layers": 2, "exclude_self": True},
     "fgnn": {"layers": 2, "reasoner": "fgnn", "evidence_input": "add"},
-    "shared": {"layers": 2, "rule_network": "shared", "shared_layers": True},
+    "shared": {"layers": 2, "rule_network": "shared"},
     "none": {"reasoner": "none"},
 }
 

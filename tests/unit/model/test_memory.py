@@ -248,7 +248,6 @@ def test_the_rows_of_a_batch_are_measured(toy: Problem) -> None:
         ["model.mlp=shallow", "model.rule_dim=40"],
         ["model.reasoner=fgnn"],
         ["model.rule_network=shared", "model.layers=3"],
-        ["model.shared_layers=true", "model.layers=3"],
         ["model.reasoner=none"],
         ["model.output=linear", "model.layers=2"],
     ],

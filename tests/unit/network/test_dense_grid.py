@@ -9,7 +9,7 @@ from r2n.grounding.full import FullGrounder
 from r2n.grounding.store import Store
 from r2n.network.factor_graph import FactorGraph
 from r2n.network.grid import DenseGrid, row_dropout
-from r2n.network.reasoning import make_layer, takes
+from r2n.network.reasoning import make_layer
 from r2n.options import ModelOptions
 
 THEORY = """\
@@ -27,12 +27,10 @@ GRAPH = FactorGraph.from_grounding(FullGrounder().ground(Store(KNOWLEDGE)), np.a
 SHALLOW = ModelOptions(dim=3, rule_dim=2, mlp="shallow")
 
 
-@pytest.mark.parametrize(
-    "change", [{"mlp": "deep"}, {"aggregation": "max"}, {"exclude_self": True}, {"rule_network": "shared"}]
-)
+@pytest.mark.parametrize("change", [{"mlp": "deep"}, {"aggregation": "max"}, {"rule_network": "shared"}])
 def test_what_leaves_the_form_is_not_taken(change: dict[str, object]) -> None:
-    assert takes(make_layer(GRAPH.rules, SHALLOW))
-    assert not takes(make_layer(GRAPH.rules, SHALLOW.model_copy(update=change)))
+    assert make_layer(GRAPH.rules, SHALLOW).is_over_grids
+    assert not make_layer(GRAPH.rules, SHALLOW.model_copy(update=change)).is_over_grids
 
 
 def test_rows_are_dropped_together() -> None:

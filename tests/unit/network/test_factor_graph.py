@@ -21,7 +21,6 @@ from r2n.network.factor_graph import (
     components,
     known_states,
     known_truths,
-    subgraph,
 )
 from r2n.network.graph_sources import KHopSubgraphs
 from tests.examples import at_most
@@ -59,14 +58,6 @@ def test_an_atom_that_is_not_there_is_named() -> None:
             graph.rows(torch.tensor([10, stranger]))
 
 
-def test_a_graph_moves_to_a_device() -> None:
-    graph = FactorGraph.from_grounding(grounding((30, 10)))
-    assert graph.to("cpu") is graph
-    moved = graph.to("meta")
-    assert {moved.atoms.device.type, moved.neighbours[0].device.type} == {"meta"}
-    assert (moved.rules, moved.shapes) == (graph.rules, graph.shapes)
-
-
 def test_evidence_then_the_closed_world_then_unknown(toy: Problem) -> None:
     base, evidence = toy.knowledge.base, toy.train
     stated = dict(zip(evidence.atoms.tolist(), evidence.truth.tolist(), strict=True))
@@ -86,18 +77,6 @@ def test_atoms_may_come_in_any_order_and_twice(toy: Problem) -> None:
 
 
 NEXT = Rule("next", None, (Atom("p", (Variable("x"),)), Atom("p", (Variable("y"),))))
-CHAIN = np.array([[10, 11], [11, 12], [12, 13]], dtype=np.int64)
-
-
-def chain() -> FactorGraph:
-    grounding = Grounding((GroundRules(NEXT, CHAIN, estimate=3, seconds=0.0),))
-    return FactorGraph.from_grounding(grounding, atoms=np.array([5], dtype=np.int64))
-
-
-def test_no_query_needs_nothing() -> None:
-    batch = subgraph(chain(), torch.zeros(0, dtype=torch.int64), 3)
-    assert batch.graph.atoms.tolist() == []
-    assert batch.graph.neighbours[0].shape == (0, 2)
 
 
 def built(graph: Graph, *, shaped: bool = False) -> FactorGraph:

@@ -111,7 +111,7 @@ def test_a_row_has_the_scores_of_its_atoms_and_their_gradients(kind: type[DistMu
     asked = index(0, 1, 1, 0) if arity < 3 else index(2, 2, 0, 2)
     unread = given.clone()
     unread[:, position] = float("nan")
-    found = embedding.rows.row_scores(asked, position, unread, candidates)
+    found = embedding.row_scores(asked, position, unread, candidates)
     expected = one_by_one(embedding, asked, position, given, candidates)
     torch.testing.assert_close(found, expected)
     into = [*embedding.parameters(), given, candidates]

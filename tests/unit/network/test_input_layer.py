@@ -9,9 +9,7 @@ from torch import Tensor, nn
 
 from r2n.grounding.full import FullGrounder
 from r2n.grounding.store import Store
-from r2n.network.constant_embedding import ConstantEmbedding
 from r2n.network.factor_graph import FactorGraph
-from r2n.network.input_layers import make_input
 from r2n.network.r2n import R2N
 from r2n.options import ModelOptions
 from tests.featured_problem import featured_problem
@@ -41,13 +39,6 @@ def test_gradients_reach_the_encoders_through_every_network(name: str, reasoner:
     assert any("module" in name for name in reached), "the caller's module"
     assert any("first" in name for name in reached), "the own encoders"
     assert "constants.vectors" in reached, "constants without features"
-
-
-def test_only_constants_without_features_have_learned_vectors() -> None:
-    for name in ("distmult", "pair"):
-        constants, _ = make_input(KNOWN, ModelOptions(input=name, dim=3))
-        assert isinstance(constants, ConstantEmbedding)
-        assert constants.vectors.shape == (2, 3)  # ann, bob
 
 
 def test_without_features_the_pair_classifier_reads_learned_vectors() -> None:

@@ -20,12 +20,10 @@ from r2n.model.run import prepare_run
 from r2n.network.factor_graph import FactorGraph
 from r2n.network.graph_sources import (
     Counted,
-    FullGraph,
     GraphSource,
     GroundedOnDemand,
     Ungrounded,
     counted_rules,
-    emptied,
     reachable_rules,
     without_rules,
 )
@@ -61,13 +59,6 @@ def test_nothing_left_out_is_the_source_and_more_is_left_out_of_what_is_left() -
     source = grounded(FullGrounder())
     assert without_rules(source, []) is source
     assert sizes(without_rules(without_rules(source, ["first"]), ["third"]).whole) == [0, 3, 0]
-
-
-def test_a_graph_made_elsewhere() -> None:
-    whole = grounded(FullGrounder()).whole
-    assert whole is not None
-    assert sizes(without_rules(FullGraph(whole), ["third"]).whole) == [3, 3, 0]
-    assert emptied(whole, []) is whole
 
 
 def test_an_unknown_rule_is_refused_with_the_nearest() -> None:

@@ -1,4 +1,4 @@
-"""The pair classifier against plain loops, for every option and arity."""
+"""The pair classifier against plain loops."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from torch import nn
 import r2n
 from r2n.network.constant_embedding import ConstantEmbedding
 from r2n.network.input_layers import make_input
-from r2n.network.pair_embedding import KINDS, PairEmbedding
+from r2n.network.pair_embedding import PairEmbedding
 from r2n.options import ModelOptions
 from tests.featured_problem import featured_problem, table
 from tests.oracles import pair_classifier as oracle
@@ -39,10 +39,9 @@ def atoms_of(arity: int) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 @pytest.mark.parametrize("arity", [1, 2, 3])
-@pytest.mark.parametrize("pair", KINDS)
-@pytest.mark.parametrize("sharing", ["none", "first", "all"])
-def test_embeddings_are_those_of_plain_loops(arity: int, pair: str, sharing: str) -> None:
-    constants, embedding = classifier(pair=pair, shared_encoder=sharing)
+@pytest.mark.parametrize("pair", ["symmetric", "concatenate"])
+def test_embeddings_are_those_of_plain_loops(arity: int, pair: str) -> None:
+    constants, embedding = classifier(pair=pair)
     index, arguments = atoms_of(arity)
     found = embedding.eval()(embedding.collate(index, arguments, constants), constants.eval())
     assert found.shape == (len(index), 3)
@@ -65,13 +64,13 @@ def test_symmetric_pairs_are_blind_to_order_and_concatenation_is_not() -> None:
     same = KNOWN.language.predicate_index("same")
     arguments = ARGUMENTS[same == INDEX, :2]
     index = torch.full((len(arguments),), same)
-    for pair in KINDS:
+    for pair in ("symmetric", "concatenate"):
         constants, embedding = classifier(pair=pair)
         there, back = (
             embedding.eval()(embedding.collate(index, given, constants), constants)
             for given in (arguments, arguments.flip(1))
         )
-        assert torch.allclose(there, back) == (pair not in ("concatenate", "all"))
+        assert torch.allclose(there, back) == (pair == "symmetric")
 
 
 def test_words_that_training_never_saw_count_as_shared_or_different() -> None:
@@ -108,7 +107,7 @@ def test_dropout_and_word_dropout_act_in_training_only() -> None:
 
 
 def test_gradients_reach_every_weight() -> None:
-    constants, embedding = classifier(pair="all", shared_encoder="none")
+    constants, embedding = classifier()
     total = torch.zeros(())
     for arity in (1, 2, 3):
         rows = torch.tensor([predicate.arity == arity for predicate in PREDICATES])[INDEX]

@@ -32,7 +32,7 @@ def adding(positions: int, factors: list[float]) -> tuple[MLP, PositionMLP]:
 def layer_of(update: list[MLP], to_atoms: list[PositionMLP], **options: Any) -> ReasoningLayer:
     """A layer of the mean, unless it is told otherwise."""
     aggregation = aggregations[options.pop("aggregation", "mean")].load()()
-    plain = {"isolated": "keep", "residual": False, "exclude_self": False, "rule_dropout": 0.0, **options}
+    plain = {"isolated": "keep", "residual": False, "rule_dropout": 0.0, **options}
     return ReasoningLayer(update, to_atoms, aggregation=aggregation, **plain)
 
 

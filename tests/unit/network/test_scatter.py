@@ -12,7 +12,7 @@ from r2n.logic.parser import parse_theory
 from r2n.network import scatter as module
 from r2n.network.factor_graph import FactorGraph
 from r2n.network.reasoning import message_pass
-from r2n.network.scatter import Box, GatherScatter, Incidence, Indexed
+from r2n.network.scatter import Box, GatherScatter, Incidence
 from tests.model_strategies import vectors
 
 THEORY = """
@@ -34,12 +34,6 @@ RULE = "rule r: p(x, y) -> q(y)"
 BOTH = pytest.mark.parametrize("dense", [True, False])
 
 
-def test_a_guard_leaves_holes_and_so_no_box() -> None:
-    graph = graph_of("implicit s: [q(x), q(y)], x != y")
-    (rule,) = Incidence.of(graph).rules
-    assert isinstance(rule.index, Indexed)
-
-
 def test_rules_with_as_many_atoms_are_laid_out_as_one() -> None:
     """r and t have two atoms each, s has one; both r and t have q(k), q(l), q(m)."""
     rules = RULE + '\nimplicit s: [q(x)]\nimplicit t: [q(x), p("a", x)]'
@@ -57,13 +51,6 @@ def test_rules_with_as_many_atoms_are_laid_out_as_one() -> None:
     assert pairs.index.sum_at_rules(slots).flatten().tolist() == [9, 11, 13, 12, 14, 16, 18, 20, 22]
 
 
-def test_rules_laid_out_as_one_move_with_their_owners() -> None:
-    (rule,) = Incidence.of(graph_of(RULE), grouped=True).to(torch.device("meta")).rules
-    assert rule.owners is not None
-    found = [rule.owners.of_slots, rule.owners.of_ground_rules, *rule.received]
-    assert {part.device.type for part in found} == {"meta"}
-
-
 @BOTH
 def test_no_ground_rules_and_no_rules_are_legal(dense: bool) -> None:
     graph = graph_of("rule r: p(x, y) -> q(y)")
@@ -76,17 +63,6 @@ def test_no_ground_rules_and_no_rules_are_legal(dense: bool) -> None:
     (group,) = Incidence.of(empty, grouped=True).rules
     assert sum(group.sizes) == 0
     assert Incidence.of(FactorGraph(graph.atoms, (), (), ()), grouped=True).rules == ()
-
-
-@BOTH
-def test_an_incidence_moves_with_all_that_its_passes_need(dense: bool) -> None:
-    incidence = Incidence.of(graph_of(RULE), dense=dense).to(torch.device("meta"))
-    atoms = torch.zeros(9, 2, device="meta", requires_grad=True)
-    (slots,) = incidence.at_slots(atoms)
-    (rule,) = incidence.rules
-    arrived = rule.index.sum_at_atoms(rule.index.at_rules(slots))
-    found = [rule.index.sum_at_rules(slots), incidence.sum_at_atoms([arrived]), *rule.index.targets(), *rule.counts]
-    assert {part.device.type for part in found} == {"meta"}
 
 
 SLOTS = torch.tensor([[0.0], [1.0], [2.0], [3.0], [4.0], [5.0], [10.0], [20.0], [30.0]])

@@ -98,13 +98,13 @@ def test_constants_as_they_are_are_read_as_the_network_reads_them(input: str) ->
 def test_a_variant_without_its_only_word_is_a_text_without_words(input: str) -> None:
     """p2's title is `dogs`, which p1's has too: the vocabulary stays what it is."""
     p2, p3 = ids("p2", "p3")
-    model, new = network(input, pair="all"), len(LANGUAGE.constants)
+    model, new = network(input), len(LANGUAGE.constants)
     read = VariedInput.from_network(model, np.array([p2, p3]), [Variant(p2, 1, "dogs")])
     papers = KNOWN.features["paper"]
     assert papers.texts is not None
     texts = tuple("" if text == "dogs" else text for text in papers.texts)
     changed = replace(KNOWN, features={**KNOWN.features, "paper": replace(papers, texts=texts)})
-    other = R2N.build(changed, input=input, dim=4, layers=1, pair="all").eval()
+    other = R2N.build(changed, input=input, dim=4, layers=1).eval()
     other.load_state_dict(model.state_dict())
     found = embed(model, "alike", (new, p3), (p3, new), (new, new), read=read)
     assert torch.allclose(found, embed(other, "alike", (p2, p3), (p3, p2), (p2, p2)), atol=1e-6)

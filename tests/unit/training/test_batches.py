@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import torch
 
-from r2n.errors import ConfigError
 from r2n.grounding.full import FullGrounder
 from r2n.network.graph_sources import FullGraph, GroundedOnDemand
 from r2n.options import TrainingOptions
@@ -78,12 +77,6 @@ def test_nothing_asked_is_one_step_over_the_graph() -> None:
     known, graph = toy(rules="")
     trainer = Trainer.of(network(known=known), graph, type(known.evidence).empty(), batches=4, hiding=0.0)
     assert [len(step.targets.asked) for step in steps_of(trainer)] == [0]
-
-
-@pytest.mark.parametrize("loss", ["softmax", "full-softmax"])
-def test_losses_over_rows_of_the_base_are_not_cut(loss: str) -> None:
-    with pytest.raises(ConfigError, match=f"loss = '{loss}' compares atoms of the whole graph"):
-        Trainer.of(network(), GRAPH, KNOWN.evidence, loss=loss, batches=2)
 
 
 def test_ground_rules_of_closed_atoms_alone_are_there_for_the_semantic_loss() -> None:

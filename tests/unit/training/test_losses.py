@@ -10,7 +10,6 @@ import torch
 
 import r2n
 from r2n.data.knowledge_base import with_reciprocals
-from r2n.errors import ConfigError
 from r2n.options import TrainingOptions
 from r2n.training.objective import BaseSoftmax, binary_cross_entropy, n3_penalty, softmax_loss
 from tests.oracles import losses as oracle
@@ -127,9 +126,3 @@ def test_reciprocals_do_not_compete_with_the_predicates_they_mirror() -> None:
     out = torch.randn(kb.base.size, dtype=torch.float64)
     without = BaseSoftmax(kb.base, kb.evidence, TrainingOptions(corrupted_positions=(-1,)))
     assert float(rows(out)) == pytest.approx(float(without(out))), "p is alone, and so is p^-1"
-
-
-def test_nothing_to_learn_from_is_refused() -> None:
-    kb = knowledge("", "", theory=THEORY)
-    with pytest.raises(ConfigError, match="no fact to learn from"):
-        BaseSoftmax(kb.base, kb.evidence, TrainingOptions())

@@ -8,14 +8,9 @@ import pytest
 import torch
 
 from r2n.data.problem import Problem, load_problem
-from r2n.errors import ConfigError
 from r2n.model.run import prepare_run
-from r2n.options import TrainingOptions
-from r2n.training.batches import (
-    SINGLE,
-    ProcessGroup,
-)
-from r2n.training.fit import Trainer, check_shared_options
+from r2n.training.batches import SINGLE, ProcessGroup
+from r2n.training.fit import Trainer
 from tests.thread_team import ThreadTeam, together
 from tests.toy_problem import write_toy_problem
 
@@ -91,9 +86,3 @@ def test_a_training_of_two_ends_where_that_of_one_does(kind: str) -> None:
     first, second = (trainer.model.state_dict() for trainer in others)
     assert all(torch.equal(first[name], second[name]) for name in first)
     assert torch.equal(others[0].generator.get_state(), alone.generator.get_state())
-
-
-def test_what_cannot_be_shared_is_refused() -> None:
-    with pytest.raises(ConfigError, match=r"set training\.batch_size"):
-        check_shared_options(TrainingOptions())
-    check_shared_options(TrainingOptions(batch_size=5))
