@@ -21,7 +21,7 @@ from r2n.datasets.download import download
 from r2n.datasets.generated import LARGE, GraphOptions, generate
 from r2n.errors import ConfigError, counted, nearest
 from r2n.files import take_away
-from r2n.grounding.cache import fingerprint, is_partitioned, read_grounding, read_partitioned, write_grounding
+from r2n.grounding.cache import fingerprint, read_grounding, read_partitioned, write_grounding
 from r2n.grounding.ground_rules import Grounder, Grounding, distinct_codes
 from r2n.grounding.remote import (
     ground_select,
@@ -275,11 +275,9 @@ def _ground(
     digest = fingerprint(knowledge, grounder, np.concatenate([asked, start]))
     if out is not None:
         take_away(out.parent, out.name)
-        if is_partitioned(out):
-            in_parts = read_partitioned(out, knowledge, grounder)
-            kept = None if in_parts is None else reached_by(in_parts, start)
-        else:
-            kept = read_grounding(out, knowledge.theory, digest)
+        kept = read_grounding(out, knowledge.theory, digest)
+        if kept is None and (every := read_partitioned(out, knowledge, grounder)) is not None:
+            kept = reached_by(every, start)
     if kept is not None:
         return kept, True
     with ui.progress(name) as shown:
@@ -314,7 +312,6 @@ def mine(
     max_exceptions: Annotated[float, Option(help="Share of exceptions that a constraint may have.")] = 0.0,
     fresh: Annotated[bool, Option("--fresh", help="Without the rules that the problem has already.")] = False,
     seed: Annotated[int, Option(min=0, help="Of samples, where a graph is large.")] = 0,
-    engine: ui.EngineOption = None,
     on_error: ui.OnErrorOption = None,
     as_json: ui.JsonOption = False,
 ) -> None:
@@ -327,7 +324,7 @@ def mine(
     with ui.progress(problem) as shown:
         shown("read", 0, 0)
         loaded = load(problem, on_error=on_error)
-        mining = mine_rules(loaded.knowledge, options, shown, None if engine is None else make_engine(engine))
+        mining = mine_rules(loaded.knowledge, options, shown)
         held = mine_constraints(loaded.knowledge, max_exceptions, min_support) if constraints else ()
     _, text = mined_theory(loaded.knowledge.theory, mining.rules, held, fresh=fresh)
     if out is not None:

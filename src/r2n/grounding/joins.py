@@ -4,6 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from operator import itemgetter
 
 import numpy as np
 from jaxtyping import Bool, Int64
@@ -35,22 +36,24 @@ class Relation:
     """Distinct atoms: their codes, and their arguments (ids below `constants`), a column per position.
 
     `domains` are those of the positions; `encode` turns columns of arguments into codes. The constants of a domain are
-    a relation with one position, where a code is the constant's id. `cut_from` is a larger relation, and a mask of the
-    atoms of it that are kept.
+    a relation with one position, where a code is the constant's id: the default. `cut_from` is a larger relation, and
+    a mask of the atoms of it that are kept. If an engine alone holds the atoms, `counts` has their number, and the
+    number of distinct constants at each position.
     """
 
     name: str
     domains: tuple[Domain, ...]
-    codes: Codes
-    rows: Int64[np.ndarray, "atoms positions"]
     constants: int
-    encode: Callable[[list[np.ndarray]], np.ndarray]
+    codes: Codes = field(default_factory=lambda: np.zeros(0, np.int64))
+    rows: Int64[np.ndarray, "atoms positions"] = field(default_factory=lambda: np.zeros((0, 0), np.int64))
+    encode: Callable[[list[np.ndarray]], np.ndarray] = itemgetter(0)
+    counts: tuple[int, ...] | None = None
     cut_from: "tuple[Relation, Bool[np.ndarray, ' _']] | None" = None
     _indexes: dict[int, tuple[np.ndarray, np.ndarray]] = field(default_factory=dict)
 
     def __len__(self) -> int:
         """The number of atoms."""
-        return len(self.rows)
+        return len(self.rows) if self.counts is None else self.counts[0]
 
     @property
     def table(self) -> AtomTable:
@@ -78,6 +81,8 @@ class Relation:
 
     def distinct(self, position: int) -> int:
         """The number of distinct constants at a position."""
+        if self.counts is not None:
+            return self.counts[1 + position]
         return int(np.count_nonzero(np.diff(self.index(position)[1])))
 
     def holds(self, columns: list[np.ndarray]) -> Bool[np.ndarray, " atoms"]:

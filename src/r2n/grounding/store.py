@@ -8,7 +8,6 @@ from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
 from math import prod
-from operator import itemgetter
 from typing import Protocol, runtime_checkable
 
 import duckdb
@@ -202,7 +201,7 @@ class Store(Tables):
         name = f"domain_{self.language.domains.index(domain)}"
         if name not in self._made:
             members, constants = self.language.members(domain), len(self.language.constants)
-            self._made[name] = Relation(name, (domain,), members, members[:, None], constants, itemgetter(0))
+            self._made[name] = Relation(name, (domain,), constants, members, members[:, None])
         return self._made[name]
 
     def _name(self, kind: Kind, predicate: str) -> str:
@@ -211,7 +210,7 @@ class Store(Tables):
     def _relation(self, name: str, predicate: Predicate, codes: Codes, arguments: np.ndarray) -> Relation:
         encode = partial(self.base.encode_columns, predicate)
         rows = arguments[:, : predicate.arity]
-        return Relation(name, predicate.domains, codes, rows, len(self.language.constants), encode)
+        return Relation(name, predicate.domains, len(self.language.constants), codes, rows, encode)
 
     def without(self, codes: Codes) -> "Store":
         """The store of the same knowledge base without evidence on these atoms; its tables are cut from these.

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import count
 from pathlib import Path
 from time import monotonic
@@ -11,7 +10,6 @@ from r2n.data.knowledge_base import KnowledgeBase
 from r2n.data.problem import Problem
 from r2n.errors import ConfigError, TheoryError
 from r2n.files import write_atomically
-from r2n.grounding.store import Engine
 from r2n.logic.parser import THEORY_SUFFIX
 from r2n.logic.theory import Theory
 from r2n.mining.constraints import Constraint, constraint_rules
@@ -19,12 +17,10 @@ from r2n.mining.mined_rules import Found, MinedRule, Thresholds
 from r2n.mining.searches import (
     MOST_STEPS,
     Ends,
-    PathCounter,
     PathWalker,
     StepGraph,
     search_constant_rules,
     search_paths,
-    search_paths_by_queries,
 )
 from r2n.progress import Progress, no_progress
 
@@ -106,18 +102,12 @@ def mine(
 
 
 def mine_rules(
-    knowledge: KnowledgeBase,
-    options: MiningOptions | None = None,
-    progress: Progress = no_progress,
-    engine: Engine | None = None,
+    knowledge: KnowledgeBase, options: MiningOptions | None = None, progress: Progress = no_progress
 ) -> Mining:
-    """Mine the true facts of binary predicates; the rules are named m0, m1, ..., and weigh their confidences.
-
-    Paths are counted by `engine`, if one is given, without samples; else by products of matrices.
-    """
+    """Mine the true facts of binary predicates; the rules are named m0, m1, ..., and weigh their confidences."""
     options = options or MiningOptions()
     graph = StepGraph.from_knowledge(knowledge)
-    kinds, stopped = _search(graph, options, progress, engine)
+    kinds, stopped = _search(graph, options, progress)
     taken = {rule.name for rule in knowledge.theory.rules}
     names = (name for name in (f"m{i}" for i in count()) if name not in taken)
     rules, unwritable = list[MinedRule](), 0
@@ -134,18 +124,13 @@ def mine_rules(
     return Mining(tuple(rules), unwritable, stopped)
 
 
-def _search(
-    graph: StepGraph, options: MiningOptions, progress: Progress, engine: Engine | None
-) -> tuple[list[Found], str | None]:
+def _search(graph: StepGraph, options: MiningOptions, progress: Progress) -> tuple[list[Found], str | None]:
     """The best rules of each kind, short ones first, and where the search was when the time was over."""
     deadline = None if options.seconds is None else monotonic() + options.seconds
     thresholds = Thresholds(options.min_support, options.min_confidence, options.max_rules)
-    of_length = partial(search_paths, PathWalker(graph, options.most_walks, options.seed))
-    if engine is not None:
-        counter = PathCounter(engine, graph)
-        counter.load()
-        of_length = partial(search_paths_by_queries, counter)
-    kinds = {f"bodies of length {length}": of_length(length, thresholds) for length in range(1, options.max_length + 1)}
+    walker = PathWalker(graph, options.most_walks, options.seed)
+    lengths = range(1, options.max_length + 1)
+    kinds = {f"bodies of length {length}": search_paths(walker, length, thresholds) for length in lengths}
     if options.constants:
         kinds["rules with constants"] = search_constant_rules(Ends.from_graph(graph, options.min_support), thresholds)
     best: list[Found] = []

@@ -1,4 +1,4 @@
-"""Searches for rules in a step graph: paths as bodies, by matrices or by queries of an engine; rules with constants.
+"""Searches for rules in a step graph: paths as bodies, and rules with constants.
 
 A search yields its `Part`s: (parts done, parts in all, what was found), with nothing found where a part begins.
 """
@@ -9,16 +9,13 @@ from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
-import sqlglot
 from jaxtyping import Bool, Int64
 from scipy.sparse import csr_array, vstack
-from sqlglot import exp
 
 from r2n.data.herbrand import RowIndex
 from r2n.data.knowledge_base import KnowledgeBase
 from r2n.errors import DataError
 from r2n.grounding.counting import returns_to_first_step, row_of_entries, without_diagonal
-from r2n.grounding.store import Engine
 from r2n.logic.language import Domain, Language, Predicate
 from r2n.mining.mined_rules import Found, Thresholds
 
@@ -243,92 +240,6 @@ def search_paths(walker: PathWalker, length: int, thresholds: Thresholds) -> Ite
         yield step, total, None
         for path in paths_from(walker, walker.single(step), length):
             yield step, total, found_of(walker.graph, path, thresholds)
-
-
-Counts = dict[tuple[int, ...], int]
-"""Numbers of pairs by the steps of a path and what they were counted for."""
-
-
-@dataclass(frozen=True, eq=False)
-class PathCounter:
-    """The steps of a graph as tables of an engine: `mined_steps` (s, x, y), and those that heads are joined with."""
-
-    engine: Engine
-    graph: StepGraph
-
-    def load(self) -> None:
-        """Load the tables into the engine."""
-        x, step, y = self.graph.edges
-        self.engine.load("mined_steps", {"s": step, "x": x, "y": y})
-        known = self.graph.known_first.tocoo()
-        predicate, first = (np.ascontiguousarray(part, np.int64) for part in known.coords)
-        self.engine.load("mined_firsts", {"p": predicate, "x": first})
-        for number, inside in enumerate(self.graph.inside.values()):
-            self.engine.load(f"mined_domain_{number}", {"c": np.flatnonzero(inside)})
-
-    def pairs(self, length: int) -> str:
-        """The distinct pairs that each path of a length reaches over distinct constants, as SQL."""
-        steps = ", ".join(f"e{i}.s AS s{i}" for i in range(length))
-        tables = "mined_steps AS e0" + "".join(
-            f" JOIN mined_steps AS e{i} ON e{i - 1}.y = e{i}.x" for i in range(1, length)
-        )
-        nodes = ["e0.x", *(f"e{i}.y" for i in range(length))]
-        apart = [f"{nodes[i]} <> {nodes[j]}" for i in range(length + 1) for j in range(i + 2, length + 1)]
-        where = f" WHERE {' AND '.join(apart)}" if apart else ""
-        return f"SELECT DISTINCT {steps}, e0.x AS x, e{length - 1}.y AS y FROM {tables}{where}"
-
-    def counts(self, length: int, also: str, joined: str) -> Counts:
-        """The number of pairs of each path of a length, also by the column `also`, joined with other tables."""
-        keys = [*(f"w.s{i}" for i in range(length)), *([also] if also else [])]
-        named = ", ".join(f"{key} AS k{i}" for i, key in enumerate(keys))
-        sql = f"SELECT {named}, COUNT(*) AS n FROM ({self.pairs(length)}) AS w {joined} GROUP BY {', '.join(keys)}"
-        query = sqlglot.parse_one(sql, dialect="duckdb")
-        assert isinstance(query, exp.Query)
-        found = self.engine.run(query)
-        columns = [found[f"k{i}"].tolist() for i in range(len(keys))]
-        return dict(zip(zip(*columns, strict=True), found["n"].tolist(), strict=True))
-
-    def within(self, domains: tuple[Domain, ...]) -> str:
-        """The condition that x and y are in the domains of a head, as joins."""
-        numbers = {domain: i for i, domain in enumerate(self.graph.inside)}
-        return " ".join(
-            f"JOIN mined_domain_{numbers[domain]} AS d{end} ON d{end}.c = w.{end}"
-            for end, domain in zip("xy", domains, strict=True)
-            if not self.graph.inside[domain].all()
-        )
-
-    def found(self, length: int, thresholds: Thresholds) -> Found:
-        """The rules with bodies of a length that pass the thresholds."""
-        heads = "JOIN mined_steps AS h ON h.x = w.x AND h.y = w.y AND h.s % 2 = 0"
-        support = {key: n for key, n in self.counts(length, "h.s", heads).items() if n >= thresholds.min_support}
-        rows: list[tuple[tuple[int, ...], int, int, int, int]] = []
-        for domains in dict.fromkeys(predicate.domains for predicate in self.graph.predicates):
-            own = {2 * p for p, predicate in enumerate(self.graph.predicates) if predicate.domains == domains}
-            mine = {key: n for key, n in support.items() if key[-1] in own}
-            if mine:
-                within = self.within(domains)
-                bodies = self.counts(length, "", within)
-                pca = self.counts(length, "f.p", f"JOIN mined_firsts AS f ON f.x = w.x {within}")
-                rows += [
-                    (key[:-1], key[-1], n, bodies[key[:-1]], pca[*key[:-1], key[-1] // 2]) for key, n in mine.items()
-                ]
-        kept = sorted(
-            row
-            for row in rows
-            if row[2] >= thresholds.min_confidence * row[3]
-            and self.graph.concluded[row[1] // 2]
-            and row[0] != (row[1],)  # p(x, y) -> p(x, y)
-        )
-        head = np.array([[row[1], -1] for row in kept], np.int64).reshape(-1, 2)
-        body = np.array([row[0] for row in kept], np.int64).reshape(-1, length)
-        counts = (np.array([row[i] for row in kept], np.int64) for i in (2, 3, 4))
-        return Found(head, body, *counts, sample=np.zeros((len(kept), 2), np.int64))
-
-
-def search_paths_by_queries(counter: PathCounter, length: int, thresholds: Thresholds) -> Iterator[Part]:
-    """The rules with bodies of `length` steps; nothing is sampled, and it is one part."""
-    yield 0, 1, None
-    yield 1, 1, counter.found(length, thresholds)
 
 
 def _entries_at(matrix: csr_array, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:

@@ -9,11 +9,10 @@ from typer.testing import CliRunner
 
 from r2n.cli import app
 from r2n.datasets.benchmarks import load
-from r2n.grounding.cache import content_of
+from r2n.grounding.cache import content_of, write_grounding
 from r2n.grounding.full import FullGrounder
 from r2n.grounding.store import Store
 from tests.command_line import invoke
-from tests.unit.grounding.parts import write_parts
 
 runner = CliRunner()
 
@@ -40,7 +39,7 @@ def test_an_engine_that_is_none_is_refused() -> None:
 def test_a_grounding_in_parts_is_read_where_it_is_that_of_the_problem(tmp_path: Path) -> None:
     knowledge, grounder = load("countries-s3").knowledge, FullGrounder()
     grounding = grounder.ground(Store(knowledge))
-    write_parts(grounding, tmp_path / "kept", content_of(knowledge).digest(knowledge.theory, grounder))
+    write_grounding(grounding, tmp_path / "kept", content_of(knowledge).digest(knowledge.theory, grounder))
     command = ["ground", "countries-s3", "--strategy", "full", "--json"]
     kept = json.loads(invoke(*command, "--out", str(tmp_path / "kept")))
     made = json.loads(runner.invoke(app, command).stdout)

@@ -22,7 +22,7 @@ from r2n.grounding.joins import (
     rows_among,
     sorted_substitutions,
 )
-from r2n.grounding.known_body import KnownBodyGrounder, known_body_query
+from r2n.grounding.known_body import KnownBodyGrounder
 from r2n.grounding.store import MOST_ROWS, MemoryBudget, Store
 from r2n.logic.language import Domain
 from tests.theory_strategies import dice
@@ -32,7 +32,7 @@ GRAPH = "domain d = {a, b, c}\npredicate p(d, d)\npredicate q(d, d)\npredicate t
 
 
 def known_bodies(kb: r2n.KnowledgeBase, most_rows: int = MOST_ROWS) -> Substitutions:
-    return joined(known_body_query(Store(kb), kb.theory.rules[0]), kb.language, most_rows)
+    return joined(KnownBodyGrounder().query(Store(kb), kb.theory.rules[0]), kb.language, most_rows)
 
 
 def graph(rule: str, facts: str, false: str = "") -> r2n.KnowledgeBase:
@@ -56,7 +56,7 @@ def test_a_join_that_memory_may_not_hold_is_left_to_others(rule: str) -> None:
 
 D = Domain("d")
 RELATION = Relation(
-    "r", (D, D), np.array([2, 4, 6]), np.array([[0, 2], [1, 0], [1, 2]]), 4, lambda columns: columns[0] * 4 + columns[1]
+    "r", (D, D), 4, np.array([2, 4, 6]), np.array([[0, 2], [1, 0], [1, 2]]), lambda columns: columns[0] * 4 + columns[1]
 )
 
 
@@ -86,7 +86,7 @@ def test_no_constant_outside_a_position_is_held() -> None:
 
 def test_without_some_atoms_it_is_as_if_made_of_the_others() -> None:
     kept = RELATION.without(np.array([3, 4]))
-    made = Relation("r", (D, D), np.array([2, 6]), np.array([[0, 2], [1, 2]]), 4, RELATION.encode)
+    made = Relation("r", (D, D), 4, np.array([2, 6]), np.array([[0, 2], [1, 2]]), RELATION.encode)
     assert (kept.codes.tolist(), kept.rows.tolist()) == (made.codes.tolist(), made.rows.tolist())
     for position in (0, 1):
         assert [part.tolist() for part in kept.index(position)] == [part.tolist() for part in made.index(position)]
@@ -105,7 +105,7 @@ TYPED = "domain town = {a, b}\ndomain land = {l}\ndomain place = town | land\npr
 
 
 def query(kb: r2n.KnowledgeBase) -> RuleQuery:
-    return known_body_query(Store(kb), kb.theory.rules[0])
+    return KnownBodyGrounder().query(Store(kb), kb.theory.rules[0])
 
 
 def ranging(kb: r2n.KnowledgeBase) -> list[str]:

@@ -9,7 +9,7 @@ from sqlglot import exp, parse_one
 from r2n.errors import GroundingError, MemoryLimitError
 from r2n.grounding import store as stores
 from r2n.grounding.joins import Kind, RuleQuery
-from r2n.grounding.known_body import known_body_query
+from r2n.grounding.known_body import KnownBodyGrounder
 from r2n.grounding.store import UNLIMITED, DuckDBEngine, Engine, MemoryBudget, Store, shown_size
 from tests.unit.grounding.small_knowledge import codes, knowledge
 
@@ -39,7 +39,7 @@ class Watched:
 
 
 def answer(store: Store, limit: int = 100) -> list[tuple[str, ...]]:
-    query = known_body_query(store, store.knowledge.theory.rules[0])
+    query = KnownBodyGrounder().query(store, store.knowledge.theory.rules[0])
     found = store.substitutions(query, limit).substitutions
     return sorted(tuple(store.language.constants[constant] for constant in row) for row in found.tolist())
 

@@ -2,19 +2,15 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
 
-from r2n.data.knowledge_base import KnowledgeBase, with_reciprocals
+from r2n.data.knowledge_base import with_reciprocals
 from r2n.errors import DataError
-from r2n.grounding.store import DuckDBEngine
 from r2n.mining import searches
 from r2n.mining.mine import MiningOptions, mine_rules
 from r2n.mining.mined_rules import Thresholds
 from r2n.mining.searches import Ends, PathBody, PathWalker, StepGraph, count_heads, found_of, paths_from
-from tests.examples import at_most
-from tests.mining_problems import knowledge_bases, knowledge_of, planted_graph, random_knowledge
+from tests.mining_problems import knowledge_of, random_knowledge
 from tests.oracles import paths as oracle
-from tests.spark_problem import spark_engine
 
 GRAPH = StepGraph.from_knowledge(random_knowledge(1, 0.5))
 ALL = MiningOptions(max_length=3, min_support=1, min_confidence=0.0, max_rules=10**6)
@@ -128,21 +124,6 @@ def test_what_says_nothing_is_left_out() -> None:
     walker = PathWalker(TYPED, 100)
     assert found_of(TYPED, walker.single(0), ANY).head.tolist() == [[2, -1]], "p(x, y) -> p(x, y) is"
     assert found_of(TYPED, walker.single(1), ANY).head.tolist() == [[0, -1], [2, -1]], "p(y, x) -> p(x, y) is not"
-
-
-@at_most(30, "each counts all paths of three steps twice")
-@given(knowledge_bases())
-def test_rules_and_counts_are_those_of_matrices(knowledge: KnowledgeBase) -> None:
-    assert mine_rules(knowledge, ALL, engine=DuckDBEngine()) == mine_rules(knowledge, ALL)
-
-
-@pytest.mark.spark
-def test_spark_counts_the_same() -> None:
-    knowledge = planted_graph()
-    options = MiningOptions(max_length=2, min_support=2)
-    found = mine_rules(knowledge, options, engine=spark_engine())
-    assert found == mine_rules(knowledge, options)
-    assert len(found.rules) > 10
 
 
 def test_ends_hold_the_constants_that_step_to_them() -> None:
