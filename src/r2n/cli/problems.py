@@ -1,7 +1,6 @@
 """The command line: r2n check, ground, mine, datasets."""
 
-import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -24,16 +23,14 @@ from r2n.files import take_away
 from r2n.grounding.cache import fingerprint, read_grounding, read_partitioned, write_grounding
 from r2n.grounding.ground_rules import Grounder, Grounding, distinct_codes
 from r2n.grounding.remote import (
-    ground_select,
     open_problem,
-    rule_query,
     scratch_folder_next_to,
     why_not_remote,
     write_remote,
 )
 from r2n.grounding.spark import SparkEngine
 from r2n.grounding.store import MemoryBudget, Store
-from r2n.grounding.strategies import make_engine, make_grounder, plans, reached_atoms, reached_by
+from r2n.grounding.strategies import make_engine, make_grounder, reached_atoms, reached_by
 from r2n.logic.theory import Rule, printed_predicate
 from r2n.mining.constraints import mine_constraints
 from r2n.mining.mine import MiningOptions, check_theory_path, mine_rules, mined_theory, write_theory
@@ -114,14 +111,7 @@ def summary_of(problem: Problem, changes: Sequence[str] = ()) -> dict[str, Any]:
 
 
 def ground_remotely(
-    problem: str,
-    engine: str,
-    memory: int | None,
-    changes: dict[str, Any],
-    out: Path | None,
-    *,
-    explain: bool,
-    as_json: bool,
+    problem: str, engine: str, memory: int | None, changes: dict[str, Any], out: Path, *, as_json: bool
 ) -> bool:
     """Ground a problem whose tables Spark can read itself; False if this process has to read them, and it says why."""
     spark = make_engine(engine, memory)
@@ -135,13 +125,6 @@ def ground_remotely(
         typer.echo(f"the facts are read in this process, and Spark answers the queries: {reason}", err=True)
         return False
     grounder, name = make_grounder(options), file.name or path.parent.resolve().name
-    if explain or out is None:
-        shared = Path(tempfile.gettempdir()) if spark.is_local else path.parent
-        with scratch_folder_next_to(shared / "r2n-plans") as scratch:
-            tables = open_problem(spark, file, path.parent, scratch)
-            selects = {r.name: ground_select(tables, rule_query(tables, grounder, r)) for r in tables.theory.rules}
-            _print_plans([(rule, spark.explain(select)) for rule, select in selects.items()], as_json)
-        return True
     with ui.progress(name) as shown, scratch_folder_next_to(out) as scratch:
         shown("read", 0, 0)
         tables = open_problem(spark, file, path.parent, scratch)
@@ -163,15 +146,6 @@ def ground_remotely(
         _print_ground_rules(f"{name}, grounded by Spark", rules, counted(total, "ground rule"))
     typer.echo(f"written to {out}", err=True)
     return True
-
-
-def _print_plans(plans: Iterable[tuple[str, str]], as_json: bool) -> None:
-    """The plan of each rule's query."""
-    if as_json:
-        ui.print_json([{"rule": name, "plan": plan} for name, plan in plans])
-        return
-    for name, plan in plans:
-        typer.echo(f"rule {name}\n{plan}\n")
 
 
 def _print_ground_rules(
@@ -209,7 +183,6 @@ def ground(
     out: OutOption = None,
     engine: ui.EngineOption = None,
     memory: ui.MemoryOption = None,
-    explain: Annotated[bool, Option("--explain", help="Show the engine's plans, and ground nothing.")] = False,
     on_error: ui.OnErrorOption = None,
     as_json: ui.JsonOption = False,
 ) -> None:
@@ -217,8 +190,8 @@ def ground(
     given = {"strategy": strategy, "width": width, "depth": depth, "max_groundings": max_groundings}
     changes = {name: value for name, value in given.items() if value is not None}
     limit = None if memory is None else parse_size(memory)
-    may_be_remote = engine and on_error is None and queries is None and (out is not None or explain)
-    if may_be_remote and ground_remotely(problem, str(engine), limit, changes, out, explain=explain, as_json=as_json):
+    is_plain = on_error is None and queries is None
+    if engine and out and is_plain and ground_remotely(problem, engine, limit, changes, out, as_json=as_json):
         return
     with ui.progress(problem) as shown:
         shown("read", 0, 0)
@@ -232,9 +205,6 @@ def ground(
     reciprocals = reciprocal_codes(loaded.knowledge.base, asked)
     both, grounder = union(asked, reciprocals[reciprocals >= 0]), make_grounder(options)
     store = Store(loaded.knowledge, make_engine(engine or "duckdb", limit), MemoryBudget(limit))
-    if explain:
-        _print_plans([(rule.name, plan) for rule, plan in plans(store, grounder, both)], as_json)
-        return
     start = union(both, loaded.atoms) if queries is None else both
     grounding, was_kept = _ground(store, loaded.name, grounder, both, start, out)
     reached = int((reached_atoms(grounding, asked) | reached_atoms(grounding, reciprocals)).sum())

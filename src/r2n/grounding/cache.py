@@ -35,23 +35,21 @@ _SEED = 42  # Spark's, of xxhash64
 _PRIMES = 0x9E3779B185EBCA87, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0x85EBCA77C2B2AE63, 0x27D4EB2F165667C5
 
 
-@dataclass(frozen=True)
-class Content:
-    """The tallies of constants (by name), domains (by id) and known atoms (by ids, for each predicate and truth)."""
-
-    constants: Tally
-    domains: Sequence[Tally]
-    known: Mapping[tuple[int, bool], Tally]
-
-    def digest(self, theory: Theory, grounder: Grounder) -> str:
-        """One digest of these, a theory and a strategy."""
-        known = [[p, truth, *tally] for (p, truth), tally in sorted(self.known.items()) if tally[0]]
-        content = [repr(grounder), str(theory), self.constants, list(self.domains), known]
-        return hashlib.sha256(json.dumps(content).encode()).hexdigest()
+def digest_of_tallies(
+    theory: Theory,
+    grounder: Grounder,
+    constants: Tally,
+    domains: Sequence[Tally],
+    known: Mapping[tuple[int, bool], Tally],
+) -> str:
+    """A digest of theory and strategy, and of the tallies of constants (by name), domains (by id) and known atoms."""
+    found = [[p, truth, *tally] for (p, truth), tally in sorted(known.items()) if tally[0]]
+    content = [repr(grounder), str(theory), constants, domains, found]
+    return hashlib.sha256(json.dumps(content).encode()).hexdigest()
 
 
-def content_of(knowledge: KnowledgeBase) -> Content:
-    """The tallies of a knowledge base in this process."""
+def digest_of_all(knowledge: KnowledgeBase, grounder: Grounder) -> str:
+    """The digest of all ground rules of a knowledge base, which Spark finds for the same tables."""
     language, names = knowledge.language, 0
     for name in language.constants:
         names ^= int(hashlib.md5(name.encode(), usedforsecurity=False).hexdigest()[:15], 16)
@@ -65,7 +63,7 @@ def content_of(knowledge: KnowledgeBase) -> Content:
         known[p, True] = tally(knowledge.facts(predicate))
         known[p, False] = tally(knowledge.false_facts(predicate))
     domains = [tally(language.members(domain)[:, None]) for domain in language.domains]
-    return Content((len(language.constants), names), domains, known)
+    return digest_of_tallies(knowledge.theory, grounder, (len(language.constants), names), domains, known)
 
 
 def xxhash64(columns: Sequence[np.ndarray]) -> np.ndarray:
@@ -203,8 +201,7 @@ def read_grounding(folder: Path, theory: Theory, digest: str, *, on_disk: bool =
 
 def read_partitioned(folder: Path, knowledge: KnowledgeBase, grounder: Grounder) -> Grounding | None:
     """All ground rules of a knowledge base, which Spark has written into a folder; None if it has not."""
-    digest = content_of(knowledge).digest(knowledge.theory, grounder)
-    return read_grounding(folder, knowledge.theory, digest, on_disk=True)
+    return read_grounding(folder, knowledge.theory, digest_of_all(knowledge, grounder), on_disk=True)
 
 
 def _array_on_disk(folder: Path, parts: RuleParts, positions: int) -> Int64[np.ndarray, "positions ground_rules"]:

@@ -1,8 +1,4 @@
-"""Full grounding: every substitution over the typed domains, by index arithmetic, without joins.
-
-Only guards, closed body atoms and candidates need a query: it yields the substitutions of the variables they bind, and
-the other variables take all values of their domains, as axes of the result.
-"""
+"""Full grounding: every substitution over the typed domains, by index arithmetic; only conditions need a query."""
 
 from dataclasses import dataclass
 from time import perf_counter

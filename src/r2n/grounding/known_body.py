@@ -54,8 +54,7 @@ class KnownBodyGrounder:
         start, knowledge = perf_counter(), store.knowledge
         if not rule.body:
             return FullGrounder(self.max_groundings).ground_rule(store, rule)
-        cached = {} if answers is None else answers
-        body = _body_up_to_names(store, rule)
+        cached, body = {} if answers is None else answers, _body_up_to_names(store, rule)
         if body not in cached:
             found = store.substitutions(self.query(store, rule), self.max_groundings)
             ordered = sorted_substitutions(found.substitutions, len(store.language.constants))

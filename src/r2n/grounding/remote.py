@@ -28,7 +28,7 @@ from r2n.data.stored_tables import as_text, cell_sql
 from r2n.data.tables import FALSE, TRUE, Facts, Table, facts_from_records, layout_of
 from r2n.errors import ConfigError, DataError, Location
 from r2n.files import replace_folder, scratch_folder
-from r2n.grounding.cache import Content, KeptGrounder, RuleParts, Tally, opened_for_writing, write_manifest
+from r2n.grounding.cache import KeptGrounder, RuleParts, Tally, digest_of_tallies, opened_for_writing, write_manifest
 from r2n.grounding.full import FullGrounder
 from r2n.grounding.ground_rules import Grounder
 from r2n.grounding.joins import Kind, Relation, RuleQuery, Tables, check_budget
@@ -50,10 +50,10 @@ _LOWER_BITS = 33  # of monotonically_increasing_id: the row within its partition
 def why_not_remote(file: ProblemFile, options: GroundingOptions) -> str | None:
     """Why a problem has to be grounded in one process; None if Spark can do it."""
     specs = [*file.facts.train, *(spec for split in file.queries.splits().values() for spec in split)]
-    others = [spec.file for spec in specs if not _is_read_by_spark(spec)]
-    if not specs or others:
-        return f"{others[0]} is no Parquet and no table of Spark's" if others else "there is no table of facts"
+    other = next((spec.file for spec in specs if not _is_read_by_spark(spec)), None)
     reasons = {
+        "there is no table of facts": not specs,
+        f"{other} is no Parquet and no table of Spark's": other is not None,
         "candidates are found in one process": bool(file.candidates),
         "derived facts are made in one process": bool(file.derived),
         "wrong rows are skipped in one process": file.on_error == "skip",
@@ -159,20 +159,15 @@ def _relation(spec: TableOptions, folder: Path) -> tuple[str, str]:
 
 @dataclass(frozen=True, eq=False)
 class RemoteTables(Tables):
-    """Spark's views of facts and domains, and their counts.
-
-    `known` has for each predicate and truth the number of atoms, the exclusive or of their hashes, and by position the
-    number of constants; `sizes` the number of constants of each domain, `offsets` the first code of each predicate, and
-    `ids` those of the constants in rules.
-    """
+    """Spark's views of facts and domains, and their counts."""
 
     engine: SparkEngine
     completed: Theory
     constants: int
-    sizes: tuple[int, ...]
-    known: Mapping[tuple[int, bool], tuple[int, ...]]
-    offsets: np.ndarray
-    ids: Mapping[str, int] = field(default_factory=dict)
+    sizes: tuple[int, ...]  # the number of constants of each domain
+    known: Mapping[tuple[int, bool], tuple[int, ...]]  # by predicate and truth: number, hash, constants by position
+    offsets: np.ndarray  # the first code of each predicate
+    ids: Mapping[str, int] = field(default_factory=dict)  # of the constants in rules
 
     @property
     def theory(self) -> Theory:
@@ -228,9 +223,7 @@ def remote_tables(
     ids: dict[str, int] = {}
     named = rule_constants(theory)
     if named:
-        found = engine.ask(
-            f"SELECT * FROM constants WHERE name IN {_any_of(dict.fromkeys(name for name, *_ in named))}"
-        )
+        found = engine.ask(f"SELECT * FROM constants WHERE name IN {_any_of({name: None for name, *_ in named})}")
         rows = {name: row for row, name in enumerate(found["name"].tolist())}
         for name, domain, where in named:
             if name not in rows or not found[f"in_{theory.domains.index(domain)}"][rows[name]]:
@@ -247,26 +240,18 @@ def remote_tables(
 def _number_constants(
     engine: SparkEngine, theory: Theory, language: Language, gathered: set[Domain], arities: list[int], scratch: Path
 ) -> tuple[int, tuple[int, ...]]:
-    """Collect the constants and number them by name; the number of all, and of each domain.
-
-    `language` has those that theory and problem file list; a gathered domain has the constants of its positions.
-    """
+    """Number all constants by name, those of `language` and of gathered domains; how many there are, and by domain."""
     domains = theory.domains
-    leaves = [(k, domain) for k, domain in enumerate(domains) if not domain.parts]
-    listed = [(language.constants[i], k) for k, domain in leaves for i in language.members(domain)]
+    listed = [(language.constants[i], k) for k, d in enumerate(domains) if not d.parts for i in language.members(d)]
     names, numbers = pa.array([name for name, _ in listed], pa.string()), pa.array([k for _, k in listed], "int32")
     engine.load("listed", {"name": names, "k": numbers})
     selects = ["SELECT name, k FROM listed"]
-    for arity in arities:
-        for i in range(arity):
-            positions = {
-                p.name: domains.index(p.domains[i])
-                for p in theory.predicates
-                if p.arity == arity and p.domains[i] in gathered
-            }
-            if positions:
-                where = f"WHERE predicate IN {_any_of(positions)}"
-                selects.append(f"SELECT DISTINCT c{i} AS name, {_lookup(positions)} AS k FROM stated_{arity} {where}")
+    for arity, i in ((size, i) for size in arities for i in range(size)):
+        declared = [p for p in theory.predicates if p.arity == arity and p.domains[i] in gathered]
+        if declared:
+            positions = {p.name: domains.index(p.domains[i]) for p in declared}
+            where = f"WHERE predicate IN {_any_of(positions)}"
+            selects.append(f"SELECT DISTINCT c{i} AS name, {_lookup(positions)} AS k FROM stated_{arity} {where}")
 
     def inside(domain: Domain) -> str:
         if domain.parts:
@@ -301,9 +286,8 @@ def number_rows(engine: SparkEngine, view: str, key: str, folder: Path, called: 
     written = parquet_of(folder)
     counts = engine.ask(f"SELECT shiftright(_m, {_LOWER_BITS}) AS part, count(*) AS n FROM {written} GROUP BY 1")
     order = np.argsort(counts["part"])
-    parts, sizes = counts["part"][order].tolist(), counts["n"][order]
-    before = (np.cumsum(sizes) - sizes).tolist()
-    entries = ", ".join(f"{part}L, {start}L" for part, start in zip(parts, before, strict=True))
+    before = np.cumsum(counts["n"][order]) - counts["n"][order]
+    entries = ", ".join(f"{part}L, {start}L" for part, start in zip(counts["part"][order], before, strict=True))
     first = f"element_at(map({entries}), shiftright(_m, {_LOWER_BITS}))" if entries else "0L"
     columns = ", ".join(name for name in engine.arrow(f"SELECT * FROM {written} LIMIT 0").column_names if name != "_m")
     engine.view(called, f"SELECT {columns}, {first} + (_m & {2**_LOWER_BITS - 1}L) AS {number} FROM {written}")
@@ -312,10 +296,7 @@ def number_rows(engine: SparkEngine, view: str, key: str, folder: Path, called: 
 def _encode(
     engine: SparkEngine, theory: Theory, gathered: set[Domain], arity: int, scratch: Path
 ) -> dict[tuple[int, bool], tuple[int, ...]]:
-    """Write the facts of one arity as ids, and count those of each predicate and truth.
-
-    Constants outside their domain, and atoms that are both true and false, or in two splits, are refused.
-    """
+    """Write the facts of one arity as ids, refuse those that are wrong, and count those of each predicate and truth."""
     predicates = {p.name: i for i, p in enumerate(theory.predicates) if p.arity == arity}
     allowed = ["true"]  # the constant at a position is one of its domain; what is gathered there always is
     for i in range(arity):
@@ -327,13 +308,9 @@ def _encode(
         allowed += [f"(CASE f.predicate {' '.join(checked)} ELSE true END)"] if checked else []
     joins = "".join(f" LEFT JOIN constants AS k{i} ON k{i}.name = f.c{i}" for i in range(arity))
     ids, columns = ", ".join(f"k{i}.id AS a{i}" for i in range(arity)), ", ".join(_columns(arity))
-    engine.view(
-        f"encoded_{arity}",
-        f"SELECT {_lookup(predicates, 'f.predicate')} AS p, f.*, {ids}, {' AND '.join(allowed)} AS inside"
-        f" FROM stated_{arity} AS f{joins}",
-    )
-    folder = scratch / f"facts_{arity}"
-    keys = f"p, truth, split, {columns}"
+    encoded = f"{_lookup(predicates, 'f.predicate')} AS p, f.*, {ids}, {' AND '.join(allowed)} AS inside"
+    engine.view(f"encoded_{arity}", f"SELECT {encoded} FROM stated_{arity} AS f{joins}")
+    folder, keys = scratch / f"facts_{arity}", f"p, truth, split, {columns}"
     engine.write(f"SELECT DISTINCT {keys}, inside FROM encoded_{arity} ORDER BY {keys}", folder)
     engine.view(f"facts_{arity}", f"SELECT * FROM {parquet_of(folder)}")
     atoms = ", ".join(["p", *_columns(arity, "c")])
@@ -370,10 +347,7 @@ def rule_query(tables: RemoteTables, grounder: Grounder, rule: Rule) -> RuleQuer
 
 
 def ground_select(tables: RemoteTables, query: RuleQuery) -> exp.Select:
-    """A query as SQL, whose answer is the codes of the rule's atoms, in the order of the substitutions.
-
-    A code is the first one of its predicate plus the index of the constants among all tuples.
-    """
+    """A query as SQL, whose answer is the codes of the rule's atoms, in the order of the substitutions."""
     select = query.compiled(lambda name: exp.Literal.number(tables.ids[name]))
     codes = []
     for number, atom in enumerate(query.rule.atoms):
@@ -426,8 +400,8 @@ def write_remote(
 
     known = {key: (count, hashed) for key, (count, hashed, *_) in tables.known.items()}
     names = tally("constants", "CAST(conv(substr(md5(name), 1, 15), 16, 10) AS BIGINT)")
-    content = Content(names, [tally(f"domain_{k}", "xxhash64(a0)") for k in range(len(tables.sizes))], known)
-    write_manifest(scratch, content.digest(tables.theory, grounder), parts)
+    domains = [tally(f"domain_{k}", "xxhash64(a0)") for k in range(len(tables.sizes))]
+    write_manifest(scratch, digest_of_tallies(tables.theory, grounder, names, domains, known), parts)
     for other in scratch.iterdir():
         if other.is_dir() and not other.name.startswith("rule="):
             shutil.rmtree(other)

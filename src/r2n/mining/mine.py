@@ -24,7 +24,6 @@ from r2n.mining.searches import (
 )
 from r2n.progress import Progress, no_progress
 
-PHASE = "mine"
 FOUND_BETWEEN_CUTS = 1000
 
 
@@ -49,9 +48,8 @@ class MiningOptions:
     def __post_init__(self) -> None:
         """Check the options."""
         if not 1 <= self.max_length <= MOST_STEPS:
-            raise ConfigError(
-                f"bodies of {self.max_length} atoms cannot be mined", hint=f"max_length is 1 to {MOST_STEPS}"
-            )
+            what = f"bodies of {self.max_length} atoms cannot be mined"
+            raise ConfigError(what, hint=f"max_length is 1 to {MOST_STEPS}")
         for name in ("max_rules", "min_support", "most_walks"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"{name} is {getattr(self, name)}", hint="give at least 1")
@@ -63,15 +61,11 @@ class MiningOptions:
 
 @dataclass(frozen=True)
 class Mining:
-    """The rules, by head, by length and the best first.
-
-    `unwritable` counts rules left out because no domain of the theory fits one of their variables. `stopped` says where
-    the search was when the time was over, if it was.
-    """
+    """The rules, by head, by length and the best first."""
 
     rules: tuple[MinedRule, ...]
-    unwritable: int = 0
-    stopped: str | None = None
+    unwritable: int = 0  # rules left out because no domain of the theory fits one of their variables
+    stopped: str | None = None  # where the search was when the time was over, if it was
 
     @property
     def sampled(self) -> int:
@@ -135,11 +129,10 @@ def _search(graph: StepGraph, options: MiningOptions, progress: Progress) -> tup
         kinds["rules with constants"] = search_constant_rules(Ends.from_graph(graph, options.min_support), thresholds)
     best: list[Found] = []
     for number, (kind, parts) in enumerate(kinds.items()):
-        found: list[Found] = []
-        stopped = None
+        found, stopped = list[Found](), None
         for done, total, more in parts:
             if more is None:  # one kind of rules is a thousand steps, however many parts its search has
-                progress(PHASE, 1000 * number + 1000 * done // total, 1000 * len(kinds))
+                progress("mine", 1000 * number + 1000 * done // total, 1000 * len(kinds))
             else:
                 found.append(more)
             if len(found) >= FOUND_BETWEEN_CUTS:

@@ -13,7 +13,7 @@ from torch import Tensor
 from r2n.data.herbrand import Codes, ranges
 from r2n.data.knowledge_base import KnowledgeBase
 from r2n.errors import ConfigError, DataError, nearest
-from r2n.grounding.backward import NeighbourhoodGrounder
+from r2n.grounding.backward import BackwardGrounder
 from r2n.grounding.counting import RuleCounts
 from r2n.grounding.ground_rules import Adjacency, Grounder, codes_without, distinct_codes
 from r2n.grounding.joins import MAX_GROUNDINGS
@@ -245,7 +245,7 @@ class GroundedOnDemand:
     @property
     def whole(self) -> FactorGraph | None:
         """All ground rules; none under a strategy that starts from the query."""
-        return None if isinstance(self.grounder, NeighbourhoodGrounder) else self._whole
+        return None if isinstance(self.grounder, BackwardGrounder) else self._whole
 
     @cached_property
     def _whole(self) -> FactorGraph:
@@ -265,7 +265,7 @@ class GroundedOnDemand:
     def around(self, atoms: Codes, *, steps: int | None = None, without: Codes | None = None) -> FactorGraph:
         """The graph of these atoms."""
         wanted = np.unique(np.asarray(atoms, np.int64))
-        if isinstance(self.grounder, NeighbourhoodGrounder):
+        if isinstance(self.grounder, BackwardGrounder):
             store = self.store if without is None else self.store.without(without)
             return FactorGraph.of_copies(self.grounder.neighbourhoods(store, wanted), wanted)
         if steps is not None or without is not None:
@@ -284,7 +284,7 @@ class GroundedOnDemand:
 
     def may_reach(self, atoms: Codes) -> Bool[np.ndarray, " atoms"]:
         """Atoms of the ground rules; or those that backward chaining finds a first ground rule for."""
-        if isinstance(self.grounder, NeighbourhoodGrounder):
+        if isinstance(self.grounder, BackwardGrounder):
             return self.grounder.may_reach(self.store, atoms)
         return self._whole.contains(torch.from_numpy(atoms)).numpy()
 
@@ -413,7 +413,7 @@ class LeftOut:
 def _searching(source: GraphSource) -> GroundedOnDemand | None:
     """The source itself, without what is counted, if its strategy starts from the query."""
     grounded = source.source if isinstance(source, Counted) else source
-    if isinstance(grounded, GroundedOnDemand) and isinstance(grounded.grounder, NeighbourhoodGrounder):
+    if isinstance(grounded, GroundedOnDemand) and isinstance(grounded.grounder, BackwardGrounder):
         return grounded
     return None
 
@@ -453,7 +453,7 @@ def reachable_rules(source: GraphSource, atoms: Codes, steps: int) -> frozenset[
     """The names of grounded rules that may make a difference to the logits of atoms after `steps` reasoning layers."""
     grounded = _searching(source)
     if grounded is not None:
-        assert isinstance(grounded.grounder, NeighbourhoodGrounder)
+        assert isinstance(grounded.grounder, BackwardGrounder)
         met = grounded.grounder.rules_met(grounded.store, atoms)
         rules = grounded.store.knowledge.theory.rules
         return frozenset(rule.name for rule, is_met in zip(rules, met, strict=True) if is_met)

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -48,15 +49,13 @@ def _whole(manifest: dict[str, Any]) -> str:
 
 def read_checkpoint(folder: Path, run: str | None = None) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
     """The checkpoint in a folder, or None where there is none; a damaged one, or that of another run, is refused."""
-    manifest_path = folder / MANIFEST
-    if not manifest_path.exists():
+    if not (folder / MANIFEST).exists():
         return None
     for _ in range(MOST_READS):
-        try:
+        with suppress(FileNotFoundError):  # a training wrote the next one between manifest and file: read again
             return _read(folder, run)
-        except FileNotFoundError:  # a training wrote the next one between manifest and file: read again
-            continue
-    raise CheckpointError(f"the checkpoint in {folder} is damaged: a file is missing", hint=HINT.format(manifest_path))
+    hint = HINT.format(folder / MANIFEST)
+    raise CheckpointError(f"the checkpoint in {folder} is damaged: a file is missing", hint=hint)
 
 
 def _read(folder: Path, run: str | None) -> tuple[dict[str, Tensor], dict[str, Any]]:

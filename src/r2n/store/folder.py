@@ -38,19 +38,14 @@ class _File:
 
 @dataclass(frozen=True)
 class RunFolder:
-    """The folder of a run, and where its files are.
-
-    `config`: how the run was made. `problem`: the problem, with everything that was read for it. `trace`: one line an
-    epoch; each network of an ensemble has its own (`networks`). `report`: how good it is. `calibration`: how its
-    logits become probabilities.
-    """
+    """The folder of a run, and where its files are."""
 
     path: Path
-    config = _File(CONFIG)
-    problem = _File(PROBLEM)
-    trace = _File(TRACE)
-    report = _File(REPORT)
-    calibration = _File(CALIBRATION)
+    config = _File(CONFIG)  # how the run was made
+    problem = _File(PROBLEM)  # with everything that was read for it
+    trace = _File(TRACE)  # one line an epoch; each network of an ensemble has its own: `networks`
+    report = _File(REPORT)  # how good it is
+    calibration = _File(CALIBRATION)  # how its logits become probabilities
 
     @property
     def without_reasoning(self) -> "RunFolder":
@@ -222,10 +217,7 @@ def checked_problem(folder: RunFolder, config: RunConfig) -> bytes:
 
 
 def differences(kept: RunConfig, now: RunConfig) -> list[str]:
-    """What a result depends on and is not as it was, each by its name.
-
-    Versions, and where the problem lies, are left out.
-    """
+    """What a result depends on and is not as it was, each by its name; versions and the source are left out."""
     parts = {**kept.fingerprints, **now.fingerprints}
     found = [f"the {part}" for part in parts if kept.fingerprints.get(part) != now.fingerprints.get(part)]
     before, after = dict(_settings(kept)), dict(_settings(now))

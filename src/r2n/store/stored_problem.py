@@ -2,8 +2,8 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, fields
 from operator import index
 from pathlib import Path
 from typing import Any
@@ -31,8 +31,6 @@ _CONNECTIVES: dict[str, Callable[..., Formula]] = {
     "iff": Iff,
     "xor": Xor,
 }
-Signature = tuple[tuple[Domain, ...], tuple[Predicate, ...]]
-"""Domains and predicates, as a theory and a language have them."""
 
 
 def theory_record(theory: Theory) -> dict[str, Any]:
@@ -40,7 +38,7 @@ def theory_record(theory: Theory) -> dict[str, Any]:
     rules = [
         {
             "name": rule.name,
-            "formula": None if rule.formula is None else _formula_record(rule.formula),
+            "formula": _formula_record(rule.formula),
             "atoms": [_formula_record(atom) for atom in rule.atoms],
             "guards": [_formula_record(guard) for guard in rule.guards],
             "types": rule.types,
@@ -53,18 +51,12 @@ def theory_record(theory: Theory) -> dict[str, Any]:
 
 def theory_of(record: dict[str, Any], source: str | None) -> Theory:
     """The theory of a record."""
-    rules = tuple(
-        Rule(
-            rule["name"],
-            None if rule["formula"] is None else _formula_of(rule["formula"]),
-            tuple(_atom_of(*atom[1:]) for atom in rule["atoms"]),
-            tuple(_guard_of(*guard[1:]) for guard in rule["guards"]),
-            tuple((variable, domain) for variable, domain in rule["types"]),
-            rule["weight"],
-        )
-        for rule in record["rules"]
-    )
-    return Theory(*signature_of(record["signature"]), rules, source)
+    rules = []
+    for rule in record["rules"]:
+        types = tuple((variable, domain) for variable, domain in rule["types"])
+        atoms, guards = (tuple(map(_formula_of, rule[key])) for key in ("atoms", "guards"))
+        rules.append(Rule(rule["name"], _formula_of(rule["formula"]), atoms, guards, types, rule["weight"]))
+    return Theory(*signature_of(record["signature"]), tuple(rules), source)
 
 
 def signature_record(domains: Sequence[Domain], predicates: Sequence[Predicate]) -> dict[str, Any]:
@@ -92,26 +84,23 @@ def signature_record(domains: Sequence[Domain], predicates: Sequence[Predicate])
     return {"written": written, "domains": declared, "predicates": records}
 
 
-def signature_of(record: dict[str, Any]) -> Signature:
+def signature_of(record: dict[str, Any]) -> tuple[tuple[Domain, ...], tuple[Predicate, ...]]:
     """The domains and predicates of a record."""
     made: list[Domain] = []
     for name, listed, parts in record["written"]:
         made.append(Domain(name, None if listed is None else tuple(listed), tuple(made[i] for i in parts)))
-    predicates = tuple(
-        Predicate(
-            each["name"],
-            tuple(made[i] for i in each["domains"]),
-            each["closed"],
-            tuple(tuple(made[i] for i in part) for part in each["closed_parts"]),
-            each["reciprocal_of"],
-        )
-        for each in record["predicates"]
-    )
-    return tuple(made[i] for i in record["domains"]), predicates
+    predicates = []
+    for each in record["predicates"]:
+        domains = tuple(made[i] for i in each["domains"])
+        closed_parts = tuple(tuple(made[i] for i in part) for part in each["closed_parts"])
+        predicates.append(Predicate(each["name"], domains, each["closed"], closed_parts, each["reciprocal_of"]))
+    return tuple(made[i] for i in record["domains"]), tuple(predicates)
 
 
-def _formula_record(formula: Formula) -> list[Any]:
+def _formula_record(formula: Formula | None) -> list[Any] | None:
     match formula:
+        case None:
+            return None
         case Atom():
             return ["atom", formula.predicate, [_term_record(term) for term in formula.terms]]
         case Unequal():
@@ -120,21 +109,17 @@ def _formula_record(formula: Formula) -> list[Any]:
             return [_NAMES[type(formula)], *map(_formula_record, formula.operands())]
 
 
-def _formula_of(record: list[Any]) -> Formula:
-    kind, *rest = record
-    if kind == "atom":
-        return _atom_of(*rest)
-    if kind == "unequal":
-        return _guard_of(*rest)
-    return _CONNECTIVES[kind](*map(_formula_of, rest))
-
-
-def _atom_of(predicate: str, terms: list[Any]) -> Atom:
-    return Atom(predicate, tuple(_term_of(term) for term in terms))
-
-
-def _guard_of(left: Any, right: Any) -> Unequal:
-    return Unequal(_term_of(left), _term_of(right))
+def _formula_of(record: list[Any] | None) -> Any:
+    match record:
+        case None:
+            return None
+        case ["atom", predicate, terms]:
+            return Atom(predicate, tuple(map(_term_of, terms)))
+        case ["unequal", left, right]:
+            return Unequal(_term_of(left), _term_of(right))
+        case [kind, *rest]:
+            return _CONNECTIVES[kind](*map(_formula_of, rest))
+    raise ValueError("no formula")
 
 
 def _term_record(term: Term) -> str | list[str]:
@@ -151,25 +136,20 @@ _DAMAGE = (SafetensorError, ValueError, KeyError, TypeError, IndexError, Attribu
 WHAT_TO_DO = "copy the whole run folder again from where it was made, or train again"
 
 
-@dataclass(frozen=True, eq=False)
-class Part:
-    """A part of a problem: what JSON holds of it, and its arrays by name."""
-
-    record: Any
-    arrays: Mapping[str, np.ndarray] = field(default_factory=dict)
-
-    def digest(self) -> str:
-        """The same for the same part, and for no other."""
-        digest = hashlib.sha256(_json(self.record))
-        for name, array in self.arrays.items():
-            digest.update(f"{name} {array.dtype} {array.shape}\n".encode())
-            digest.update(np.ascontiguousarray(array).tobytes())
-        return digest.hexdigest()
+Part = tuple[Any, dict[str, np.ndarray]]
+"""A part of a problem: what JSON holds of it, and its arrays by name."""
 
 
 def problem_fingerprints(problem: Problem) -> dict[str, str]:
     """A digest for each part of a problem that the numbers of a run depend on, by the part's name."""
-    return {name: part.digest() for name, part in _parts(problem).items()}
+    found = {}
+    for part, (record, arrays) in _parts(problem).items():
+        digest = hashlib.sha256(_json(record))
+        for name, array in arrays.items():
+            digest.update(f"{name} {array.dtype} {array.shape}\n".encode())
+            digest.update(np.ascontiguousarray(array).tobytes())
+        found[part] = digest.hexdigest()
+    return found
 
 
 def problem_bytes(problem: Problem) -> bytes:
@@ -188,9 +168,9 @@ def problem_bytes(problem: Problem) -> bytes:
         "options": problem.options.model_dump(mode="json"),
         "report": report,
         "columns": {name: list(columns) for name, columns in problem.columns.items()},
-        "parts": {name: part.record for name, part in parts.items()},
+        "parts": {name: record for name, (record, _) in parts.items()},
     }
-    arrays = {f"{name}.{key}": array for name, part in parts.items() for key, array in part.arrays.items()}
+    arrays = {f"{name}.{key}": array for name, (_, own) in parts.items() for key, array in own.items()}
     arrays[DOCUMENT] = np.frombuffer(_json(document), np.uint8)
     return save({name: np.ascontiguousarray(array) for name, array in arrays.items()})
 
@@ -204,10 +184,8 @@ def problem_from_bytes(content: bytes, where: Path) -> Problem:
     except _DAMAGE as error:
         raise CheckpointError(f"{where} is damaged, or holds no problem of r2n", hint=WHAT_TO_DO) from error
     if found != FORMAT:
-        raise CheckpointError(
-            f"{where} has format {found}, this r2n reads format {FORMAT}",
-            hint="use the r2n that wrote it, or train again",
-        )
+        what = f"{where} has format {found}, this r2n reads format {FORMAT}"
+        raise CheckpointError(what, hint="use the r2n that wrote it, or train again")
     try:
         return _problem(document, arrays)
     except _DAMAGE as error:
@@ -219,10 +197,7 @@ def _json(record: Any) -> bytes:
 
 
 def _parts(problem: Problem) -> dict[str, Part]:
-    """The parts of a problem: the signature of a language only if it is not that of the theory.
-
-    Of the tables of candidates only the atoms are kept; how many rows of features were ignored changes no number.
-    """
+    """The parts of a problem; of tables of candidates only the atoms, and no counts that change no number."""
     knowledge, theory, language = problem.knowledge, problem.knowledge.theory, problem.knowledge.language
     is_declared = (language.domains, language.predicates) == (theory.domains, theory.predicates)
     signature = None if is_declared else signature_record(language.domains, language.predicates)
@@ -240,15 +215,15 @@ def _parts(problem: Problem) -> dict[str, Part]:
     candidates = {f"found.{i}": codes for i, codes in enumerate(found.values())}
     candidates |= {f"given.{i}": source.given for i, source in enumerate(sources.values())}
     return {
-        "theory": Part(theory_record(theory)),
-        "language": Part(
+        "theory": (theory_record(theory), {}),
+        "language": (
             {"signature": signature, "constants": language.constants},
             {str(i): extension for i, extension in enumerate(language.extensions)},
         ),
-        "evidence": Part(None, {"atoms": knowledge.evidence.atoms, "truth": knowledge.evidence.truth}),
-        "features": Part(feature_records, features),
-        "candidates": Part({"found": list(found), "sources": source_records}, candidates),
-        "queries": Part(list(problem.queries), queries),
+        "evidence": (None, {"atoms": knowledge.evidence.atoms, "truth": knowledge.evidence.truth}),
+        "features": (feature_records, features),
+        "candidates": ({"found": list(found), "sources": source_records}, candidates),
+        "queries": (list(problem.queries), queries),
     }
 
 
@@ -276,15 +251,13 @@ def _problem(document: dict[str, Any], arrays: dict[str, np.ndarray]) -> Problem
         name: CandidateSource(Candidates((), shared_words, rarer_than), arrays[f"candidates.given.{i}"], labelled)
         for i, (name, shared_words, rarer_than, labelled) in enumerate(candidates["sources"])
     }
-    counts = {
-        key: tuple((name, count) for name, count in report.get(key, ()))
-        for key in ("facts", "duplicates", "unused_features", "empty")
-    }
+    counted, notes = ("facts", "duplicates", "unused_features", "empty"), ("notes", "warnings")
+    read: dict[str, Any] = {key: tuple((name, count) for name, count in report.get(key, ())) for key in counted}
+    read |= {key: tuple(report.get(key, ())) for key in notes}
     rejected = tuple(
         DataError(what, where=None if where is None else Location(**where), hint=hint)
         for what, where, hint in report["rejected"]
     )
-    notes = {key: tuple(report.get(key, ())) for key in ("notes", "warnings")}
     return Problem(
         document["name"],
         KnowledgeBase(
@@ -298,7 +271,7 @@ def _problem(document: dict[str, Any], arrays: dict[str, np.ndarray]) -> Problem
             name: Evidence(arrays[f"queries.{i}.atoms"], arrays[f"queries.{i}.truth"])
             for i, name in enumerate(records["queries"])
         },
-        LoadReport(**counts, rejected=rejected, **notes),
+        LoadReport(rejected=rejected, **read),
         Options.model_validate_json(json.dumps(document["options"])),
         document["source"],
         sources,

@@ -14,7 +14,7 @@ from r2n.grounding.cache import (
     MANIFEST,
     KeptGrounder,
     RuleParts,
-    content_of,
+    digest_of_all,
     fingerprint,
     read_grounding,
     read_partitioned,
@@ -71,7 +71,7 @@ def kept(tmp_path: Path) -> Path:
             columns = {f"a{j}": np.ascontiguousarray(rows[:, j]) for j in range(rows.shape[1])}
             pq.write_table(pa.table(columns), own / f"part-{number}.parquet")
         rules.append(RuleParts.from_folder(own, part.rule.name, part.estimate, part.seconds))
-    write_manifest(tmp_path / "kept", content_of(KNOWN).digest(KNOWN.theory, GROUNDER), rules)
+    write_manifest(tmp_path / "kept", digest_of_all(KNOWN, GROUNDER), rules)
     return tmp_path / "kept"
 
 
@@ -114,7 +114,7 @@ def test_a_damaged_grounding_is_refused(kept: Path, damage: str, on_disk: bool) 
     elif damage == "keys":
         del manifest["rules"]
     (kept / MANIFEST).write_text(json.dumps([] if damage == "none" else manifest))
-    digest = content_of(KNOWN).digest(KNOWN.theory, GROUNDER)
+    digest = digest_of_all(KNOWN, GROUNDER)
     with pytest.raises(CheckpointError, match=r"is damaged\n  delete"):
         read_grounding(kept, KNOWN.theory, digest, on_disk=on_disk)
     assert not (kept / ARRAYS).exists() or not list((kept / ARRAYS).iterdir())
@@ -139,8 +139,8 @@ def test_whatever_differs_changes_the_digest() -> None:
         knowledge("rule r: smokes(x) -> smokes(x)\n", FACTS),
         knowledge("", FACTS, theory=THEORY.replace("tea", "wine")),
     ]
-    digests = [content_of(known).digest(known.theory, GROUNDER) for known in bases]
-    digests.append(content_of(bases[0]).digest(bases[0].theory, FullGrounder()))
+    digests = [digest_of_all(known, GROUNDER) for known in bases]
+    digests.append(digest_of_all(bases[0], FullGrounder()))
     assert len(set(digests)) == len(digests)
-    assert digests[0] == content_of(knowledge("", FACTS)).digest(bases[0].theory, GROUNDER)
+    assert digests[0] == digest_of_all(knowledge("", FACTS), GROUNDER)
     assert len({fingerprint(KB, FullGrounder(limit)) for limit in (7, 8, 7)}) == 2
