@@ -14,7 +14,7 @@ MANY = 10  # names that differ in their digits alone
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """A place in a file: source, line and column (both counted from 1), and the line itself."""
+    """A position in a file: source, line and column (both counted from 1), and the line itself."""
 
     source: str | None = None
     line: int | None = None
@@ -48,8 +48,8 @@ class R2NError(Exception):
     def __init__(self, what: str, *, where: Location | None = None, hint: str | None = None) -> None:
         """`what` went wrong, `where`, and a `hint` at what to do."""
         self.what, self.where, self.hint = what, where, hint
-        place = str(where) if where is not None else ""
-        lines = [f"{place}: {what}" if place else what]
+        position = str(where) if where is not None else ""
+        lines = [f"{position}: {what}" if position else what]
         lines += where.drawn() if where is not None else []
         lines += [f"  {hint}"] if hint else []
         super().__init__("\n".join(lines))

@@ -153,7 +153,7 @@ class PhaseProgress:
             self.look()
 
     def detail(self, **values: str) -> None:
-        """What there is to say of the present phase besides its steps: the last value of each name."""
+        """Details of the present phase: the last value of each name."""
         with self.lock:
             if self.phase is not None:
                 self.phase = replace(self.phase, details=tuple((dict(self.phase.details) | values).items()))

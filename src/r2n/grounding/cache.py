@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import astuple, dataclass
 from pathlib import Path
@@ -36,11 +36,7 @@ _PRIMES = 0x9E3779B185EBCA87, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0x85EBCA77
 
 
 def digest_of_tallies(
-    theory: Theory,
-    grounder: Grounder,
-    constants: Tally,
-    domains: Sequence[Tally],
-    known: Mapping[tuple[int, bool], Tally],
+    theory: Theory, grounder: Grounder, constants: Tally, domains: list[Tally], known: dict[tuple[int, bool], Tally]
 ) -> str:
     """A digest of theory and strategy, and of the tallies of constants (by name), domains (by id) and known atoms."""
     found = [[p, truth, *tally] for (p, truth), tally in sorted(known.items()) if tally[0]]

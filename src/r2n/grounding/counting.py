@@ -362,12 +362,14 @@ class RuleCounts:
         """The counts of one query pattern, made once."""
         if (predicate, position) in self._sides:
             return self._sides[predicate, position]
-        side = QueryPattern.of(self.base, predicate, position)
-        part = slice(*np.searchsorted(self.codes, self.base.offsets[side.predicate : side.predicate + 2]))
-        rows, places = side.located(self.codes[part])
+        pattern = QueryPattern.of(self.base, predicate, position)
+        part = slice(*np.searchsorted(self.codes, self.base.offsets[pattern.predicate : pattern.predicate + 2]))
+        rows, places = pattern.located(self.codes[part])
         order = np.argsort(rows, kind="stable")  # places ascend within a row already
         columns = (column[order] for column in (places, self.rule[part], self.counts[part], self.is_fact[part]))
-        found = self._sides[predicate, position] = PatternCounts(side, RowIndex.of(rows[order]), *columns, order=order)
+        found = self._sides[predicate, position] = PatternCounts(
+            pattern, RowIndex.of(rows[order]), *columns, order=order
+        )
         return found
 
     def left_out(self, predicate: int, position: int) -> LeftOut:
@@ -376,10 +378,10 @@ class RuleCounts:
         """
         if (predicate, position) in self._left_out:
             return self._left_out[predicate, position]
-        side, declared = self.side(predicate, position), self.base.language.predicates[predicate]
+        pattern, declared = self.side(predicate, position), self.base.language.predicates[predicate]
         sizes = np.zeros(len(self.store.knowledge.known_codes(declared, True)), np.int64)
         left_out, parts = sum(len(part.entries) for part in self._left_out.values()), list[_Through]()
-        for fact, entry, count in self._through(side):
+        for fact, entry, count in self._through(pattern):
             parts.append((fact, entry, count))
             sizes[fact[0] : fact[-1] + 1] += np.bincount(fact - fact[0])
             left_out += len(fact)
@@ -387,7 +389,7 @@ class RuleCounts:
             needed = len(self.codes) * BYTES_OF_ENTRY + left_out * BYTES_OF_LEFT_OUT
             self.store.ceiling.check(needed, what=what, ways_out=FEWER_RULES)
         starts = np.append(0, np.cumsum(sizes))
-        entries, counts = np.empty(starts[-1], _smallest(len(side.order))), np.empty(starts[-1], np.int64)
+        entries, counts = np.empty(starts[-1], _smallest(len(pattern.order))), np.empty(starts[-1], np.int64)
         free = starts[:-1].copy()  # where the next one of each fact goes
         for fact, entry, count in parts:
             number = np.bincount(fact - fact[0])
@@ -398,12 +400,12 @@ class RuleCounts:
         found = self._left_out[predicate, position] = LeftOut(starts, entries, counts)
         return found
 
-    def _through(self, side: PatternCounts) -> Iterator[_Through]:
+    def _through(self, pattern: PatternCounts) -> Iterator[_Through]:
         """Facts by number (ascending), entries of their row, and the ground rules from the one to the other."""
-        name, position = self.base.language.predicates[side.side.predicate].name, side.side.position
-        begin = int(np.searchsorted(self.codes, side.side.bounds[0]))
-        row = np.empty(len(side.order), _smallest(len(side.order)))
-        row[side.order] = np.arange(len(side.order))
+        name, position = self.base.language.predicates[pattern.side.predicate].name, pattern.side.position
+        begin = int(np.searchsorted(self.codes, pattern.side.bounds[0]))
+        row = np.empty(len(pattern.order), _smallest(len(pattern.order)))
+        row[pattern.order] = np.arange(len(pattern.order))
         for j, rule in enumerate(self.rules):
             own = self.inverse[self.starts[j] : self.starts[j + 1]]
             if not len(own) or rule.atoms[rule.head_positions[0]].predicate != name or not _in_body(rule, name):
@@ -456,8 +458,8 @@ def _rule_counts(
             parts: Iterator[tuple[np.ndarray, ...]] = iter([np.unique(atoms[:, position], return_counts=True)])
             if _in_body(rule, head.predicate):
                 predicate = store.language.predicate_index(head.predicate)
-                sides = [QueryPattern.of(base, predicate, i) for i in range(len(head.terms))]
-                through = tuple(_through_grounded(store, rule, atoms, side) for side in sides)
+                patterns = [QueryPattern.of(base, predicate, i) for i in range(len(head.terms))]
+                through = tuple(_through_grounded(store, rule, atoms, pattern) for pattern in patterns)
         else:
             rows = ((row_of_entries(part) + np.int64(first), part) for first, part in matrices.counts(chain))
             parts = (_coded(base, chain.head, [own, part.indices], own, part.data)[1:] for own, part in rows)
@@ -471,7 +473,7 @@ def _rule_counts(
         yield codes, counts, through
 
 
-def _through_grounded(store: Store, rule: Rule, atoms: np.ndarray, side: QueryPattern) -> _Through:
+def _through_grounded(store: Store, rule: Rule, atoms: np.ndarray, pattern: QueryPattern) -> _Through:
     """By the ground rules one by one: body atoms of the head's predicate that lie in the head's row."""
     head = atoms[:, rule.head_positions[0]]
     name = rule.atoms[rule.head_positions[0]].predicate
@@ -480,7 +482,7 @@ def _through_grounded(store: Store, rule: Rule, atoms: np.ndarray, side: QueryPa
     for literal in rule.body:
         if literal.positive and rule.atoms[literal.position].predicate == name:
             fact = atoms[:, literal.position]
-            in_row = side.located(fact)[0] == side.located(head)[0]
+            in_row = pattern.located(fact)[0] == pattern.located(head)[0]
             pairs.append(np.stack([np.searchsorted(known, fact[in_row]), np.flatnonzero(in_row)]))
     found = np.unique(np.concatenate([np.zeros((2, 0), np.int64), *pairs], axis=1), axis=1)  # a ground rule once a fact
     through, counts = np.unique(np.stack([found[0], head[found[1]]]), axis=1, return_counts=True)

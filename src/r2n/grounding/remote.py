@@ -3,7 +3,7 @@
 Views of Spark: `stated_N` (predicate, truth, split, c0, c1, ...) holds the facts of N positions as text, `constants`
 (id, name, in_0, in_1, ...) the constants in order of name, `facts_N` (p, truth, split, a0, a1, ...) the facts as ids,
 `fact_i` and `denied_i` (a0, a1, ...) the training facts of the i-th predicate, `domain_k` (a0) the k-th domain, and
-`place_k` (a0, place) the index of each constant in it. This process holds only counts and checksums.
+`index_k` (a0, number) the index of each constant in it. This process holds only counts and checksums.
 """
 
 import shutil
@@ -176,7 +176,7 @@ class RemoteTables(Tables):
 
     def predicate_index(self, name: str) -> int:
         """The index of a predicate in the theory."""
-        return next(i for i, predicate in enumerate(self.theory.predicates) if predicate.name == name)
+        return [predicate.name for predicate in self.theory.predicates].index(name)
 
     def size(self, domain: Domain) -> int:
         """The number of constants of a domain."""
@@ -267,7 +267,7 @@ def _number_constants(
     for k in range(len(domains)):
         engine.view(f"domain_{k}", f"SELECT id AS a0 FROM constants WHERE in_{k}")
         if sizes[k] < count:
-            number_rows(engine, f"domain_{k}", "a0", scratch / f"place_{k}", f"place_{k}", "place")
+            number_rows(engine, f"domain_{k}", "a0", scratch / f"index_{k}", f"index_{k}", "number")
     return count, tuple(sizes)
 
 
@@ -351,14 +351,14 @@ def ground_select(tables: RemoteTables, query: RuleQuery) -> exp.Select:
     select = query.compiled(lambda name: exp.Literal.number(tables.ids[name]))
     codes = []
     for number, atom in enumerate(query.rule.atoms):
-        i, code = tables.predicate_index(atom.predicate), exp.Literal.number(0)
+        i, code = tables.predicate_index(atom.predicate), exp.Literal.number(0)  # the index among all tuples
         for term, domain in zip(atom.terms, tables.theory.predicates[i].domains, strict=True):
             index = select.value(term)
             if tables.size(domain) < tables.constants:
                 k = tables.theory.domains.index(domain)
-                found = f"place {k} of {term.name} {isinstance(term, Constant)}"
+                found = f"index {k} of {term.name} {isinstance(term, Constant)}"
                 if found not in select.columns:
-                    select.join(AtomTable(f"place_{k}", ("a0", "place")), (term, Variable(found)))
+                    select.join(AtomTable(f"index_{k}", ("a0", "number")), (term, Variable(found)))
                 index = select.columns[found].copy()
             size = exp.Literal.number(tables.size(domain))
             code = exp.Add(this=exp.Mul(this=exp.Paren(this=code), expression=size), expression=index)

@@ -175,10 +175,8 @@ def _file(path: Path) -> str:
 def _check_master(master: str) -> None:
     """Refuse an invalid name, and a master that does not answer."""
     if not is_spark(master):
-        raise ConfigError(
-            f"{master!r} is no place where Spark runs",
-            hint="there is: spark (this machine), local[N], spark://HOST:PORT, sc://HOST:PORT, yarn, k8s://...",
-        )
+        hint = "there is: spark (this machine), local[N], spark://HOST:PORT, sc://HOST:PORT, yarn, k8s://..."
+        raise ConfigError(f"{master!r} is no master of Spark", hint=hint)
     remote = _REMOTE.fullmatch(master)
     if remote is None:
         return
@@ -186,10 +184,9 @@ def _check_master(master: str) -> None:
         address = remote[2].strip("[]"), int(remote[3] or PORTS[remote[1]])
         socket.create_connection(address, SECONDS_TO_ANSWER).close()
     except (OSError, OverflowError) as error:
-        raise ConfigError(
-            f"no Spark answers at {master!r}: {getattr(error, 'strerror', None) or error}",
-            hint="check host and port, and that it is running; --engine spark works in this machine",
-        ) from error
+        what = f"no Spark answers at {master!r}: {getattr(error, 'strerror', None) or error}"
+        hint = "check host and port, and that it is running; --engine spark works in this machine"
+        raise ConfigError(what, hint=hint) from error
 
 
 def check_java() -> None:

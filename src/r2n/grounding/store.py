@@ -83,11 +83,9 @@ class DuckDBEngine:
             with interruptible(self._connection):
                 answer = self._connection.execute(query.sql(dialect="duckdb")).fetchnumpy()
         except duckdb.OutOfMemoryException as error:
-            raise MemoryLimitError(
-                f"a query needs more memory than the database may take: {str(error).splitlines()[0]}",
-                hint="ground less (narrower domains, closed predicates, another strategy); or allow more with --memory"
-                " SIZE",
-            ) from error
+            what = f"a query needs more memory than the database may take: {str(error).splitlines()[0]}"
+            hint = "ground less (narrower domains, closed predicates, another strategy); or allow more: --memory SIZE"
+            raise MemoryLimitError(what, hint=hint) from error
         return {name: np.ma.getdata(column) for name, column in answer.items()}
 
 

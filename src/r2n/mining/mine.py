@@ -173,7 +173,7 @@ def check_theory_path(path: Path) -> None:
 
 
 def write_theory(path: Path, text: str) -> None:
-    """Write a theory file, whole or not at all."""
+    """Write a theory file, completely or not at all."""
     try:
         write_atomically(path, text.encode())
     except OSError as error:

@@ -199,7 +199,7 @@ def count_heads(graph: StepGraph, path: PathBody) -> tuple[np.ndarray, np.ndarra
     return support, body_pairs, pca_pairs
 
 
-def found_of(graph: StepGraph, path: PathBody, thresholds: Thresholds) -> Found:
+def path_rules(graph: StepGraph, path: PathBody, thresholds: Thresholds) -> Found:
     """The rules of a path as body that pass the thresholds."""
     support, body_pairs, pca_pairs = count_heads(graph, path)
     passes = (support >= thresholds.min_support) & (support >= thresholds.min_confidence * body_pairs)
@@ -231,7 +231,7 @@ def search_paths(walker: PathWalker, length: int, thresholds: Thresholds) -> Ite
     for step in range(total):
         yield step, total, None
         for path in paths_from(walker, walker.single(step), length):
-            yield step, total, found_of(walker.graph, path, thresholds)
+            yield step, total, path_rules(walker.graph, path, thresholds)
 
 
 def _entries_at(matrix: csr_array, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, fields
 from operator import index
 from pathlib import Path
@@ -22,15 +22,8 @@ from r2n.logic.language import Domain, Language, Predicate
 from r2n.logic.theory import Rule, Theory
 from r2n.options import Options
 
-_NAMES: dict[type[Formula], str] = {Not: "not", And: "and", Or: "or", Implies: "implies", Iff: "iff", Xor: "xor"}
-_CONNECTIVES: dict[str, Callable[..., Formula]] = {
-    "not": Not,
-    "and": lambda *parts: And(parts),
-    "or": lambda *parts: Or(parts),
-    "implies": Implies,
-    "iff": Iff,
-    "xor": Xor,
-}
+_CONNECTIVES: dict[str, Any] = {"not": Not, "and": And, "or": Or, "implies": Implies, "iff": Iff, "xor": Xor}
+_NAMES = {connective: name for name, connective in _CONNECTIVES.items()}
 
 
 def theory_record(theory: Theory) -> dict[str, Any]:
@@ -49,14 +42,14 @@ def theory_record(theory: Theory) -> dict[str, Any]:
     return {"signature": signature_record(theory.domains, theory.predicates), "rules": rules}
 
 
-def theory_of(record: dict[str, Any], source: str | None) -> Theory:
+def theory_from_record(record: dict[str, Any], source: str | None) -> Theory:
     """The theory of a record."""
     rules = []
     for rule in record["rules"]:
         types = tuple((variable, domain) for variable, domain in rule["types"])
-        atoms, guards = (tuple(map(_formula_of, rule[key])) for key in ("atoms", "guards"))
-        rules.append(Rule(rule["name"], _formula_of(rule["formula"]), atoms, guards, types, rule["weight"]))
-    return Theory(*signature_of(record["signature"]), tuple(rules), source)
+        atoms, guards = (tuple(map(_formula_from_record, rule[key])) for key in ("atoms", "guards"))
+        rules.append(Rule(rule["name"], _formula_from_record(rule["formula"]), atoms, guards, types, rule["weight"]))
+    return Theory(*signature_from_record(record["signature"]), tuple(rules), source)
 
 
 def signature_record(domains: Sequence[Domain], predicates: Sequence[Predicate]) -> dict[str, Any]:
@@ -84,7 +77,7 @@ def signature_record(domains: Sequence[Domain], predicates: Sequence[Predicate])
     return {"written": written, "domains": declared, "predicates": records}
 
 
-def signature_of(record: dict[str, Any]) -> tuple[tuple[Domain, ...], tuple[Predicate, ...]]:
+def signature_from_record(record: dict[str, Any]) -> tuple[tuple[Domain, ...], tuple[Predicate, ...]]:
     """The domains and predicates of a record."""
     made: list[Domain] = []
     for name, listed, parts in record["written"]:
@@ -109,16 +102,18 @@ def _formula_record(formula: Formula | None) -> list[Any] | None:
             return [_NAMES[type(formula)], *map(_formula_record, formula.operands())]
 
 
-def _formula_of(record: list[Any] | None) -> Any:
+def _formula_from_record(record: list[Any] | None) -> Any:
     match record:
         case None:
             return None
         case ["atom", predicate, terms]:
-            return Atom(predicate, tuple(map(_term_of, terms)))
+            return Atom(predicate, tuple(map(_term_from_record, terms)))
         case ["unequal", left, right]:
-            return Unequal(_term_of(left), _term_of(right))
+            return Unequal(_term_from_record(left), _term_from_record(right))
+        case ["and" | "or" as kind, *rest]:
+            return _CONNECTIVES[kind](tuple(map(_formula_from_record, rest)))
         case [kind, *rest]:
-            return _CONNECTIVES[kind](*map(_formula_of, rest))
+            return _CONNECTIVES[kind](*map(_formula_from_record, rest))
     raise ValueError("no formula")
 
 
@@ -126,7 +121,7 @@ def _term_record(term: Term) -> str | list[str]:
     return term.name if isinstance(term, Variable) else [term.name]
 
 
-def _term_of(record: str | list[str]) -> Term:
+def _term_from_record(record: str | list[str]) -> Term:
     return Variable(record) if isinstance(record, str) else Constant(record[0])
 
 
@@ -230,9 +225,9 @@ def _parts(problem: Problem) -> dict[str, Part]:
 def _problem(document: dict[str, Any], arrays: dict[str, np.ndarray]) -> Problem:
     """The problem of a document and of arrays named `PART.NAME`; what does not fit is an error of some kind."""
     records, report = document["parts"], document["report"]
-    theory = theory_of(records["theory"], document["theory_source"])
+    theory = theory_from_record(records["theory"], document["theory_source"])
     signature = records["language"]["signature"]
-    domains, predicates = (theory.domains, theory.predicates) if signature is None else signature_of(signature)
+    domains, predicates = (theory.domains, theory.predicates) if signature is None else signature_from_record(signature)
     extensions = tuple(arrays[f"language.{i}"] for i in range(len(domains)))
     language = Language(domains, predicates, tuple(records["language"]["constants"]), extensions)
     features = {

@@ -25,7 +25,7 @@ def test_names_of_spark() -> None:
         assert is_spark(name)
     for name in ("", "duckdb", "spark:/", "sc:", "http://a", "local[", "sparks"):
         assert not is_spark(name)
-    with pytest.raises(ConfigError, match=r"is no place where Spark runs|Python package is not installed"):
+    with pytest.raises(ConfigError, match=r"is no master of Spark|Python package is not installed"):
         _ = SparkEngine("sparks").session
 
 

@@ -8,7 +8,7 @@ from r2n.errors import DataError
 from r2n.mining import searches
 from r2n.mining.mine import MiningOptions, mine_rules
 from r2n.mining.mined_rules import Thresholds
-from r2n.mining.searches import Ends, PathBody, PathWalker, StepGraph, count_heads, found_of, paths_from
+from r2n.mining.searches import Ends, PathBody, PathWalker, StepGraph, count_heads, path_rules, paths_from
 from tests.mining_problems import knowledge_of, random_knowledge
 from tests.oracles import paths as oracle
 
@@ -97,8 +97,8 @@ def test_pairs_outside_the_domains_of_a_head_are_none_of_its_pairs() -> None:
 
 def test_what_says_nothing_is_left_out() -> None:
     walker = PathWalker(TYPED, 100)
-    assert found_of(TYPED, walker.single(0), ANY).head.tolist() == [[2, -1]], "p(x, y) -> p(x, y) is"
-    assert found_of(TYPED, walker.single(1), ANY).head.tolist() == [[0, -1], [2, -1]], "p(y, x) -> p(x, y) is not"
+    assert path_rules(TYPED, walker.single(0), ANY).head.tolist() == [[2, -1]], "p(x, y) -> p(x, y) is"
+    assert path_rules(TYPED, walker.single(1), ANY).head.tolist() == [[0, -1], [2, -1]], "p(y, x) -> p(x, y) is not"
 
 
 def test_parts_of_the_search_find_what_the_whole_finds(monkeypatch: pytest.MonkeyPatch) -> None:

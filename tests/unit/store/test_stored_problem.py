@@ -28,9 +28,9 @@ from r2n.store.stored_problem import (
     problem_bytes,
     problem_fingerprints,
     problem_from_bytes,
-    signature_of,
+    signature_from_record,
     signature_record,
-    theory_of,
+    theory_from_record,
     theory_record,
 )
 from tests.candidate_problem import table, things_problem
@@ -207,7 +207,7 @@ implicit star [3]: *(x: town, y)
 
 
 def stored_theory(theory: Theory) -> Theory:
-    return theory_of(json.loads(json.dumps(theory_record(theory))), theory.source)
+    return theory_from_record(json.loads(json.dumps(theory_record(theory))), theory.source)
 
 
 def test_a_theory_comes_back() -> None:
@@ -235,6 +235,6 @@ def test_each_domain_is_written_once_and_is_one_object_again() -> None:
     theory = parse_theory(RICH)
     record = signature_record(theory.domains, theory.predicates)
     assert len(record["written"]) == len(theory.domains)
-    domains, predicates = signature_of(json.loads(json.dumps(record)))
+    domains, predicates = signature_from_record(json.loads(json.dumps(record)))
     objects = {id(domain) for domain in domains}
     assert {id(domain) for predicate in predicates for domain in predicate.domains} <= objects
