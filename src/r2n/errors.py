@@ -1,14 +1,4 @@
-"""What can go wrong, said so that a person can mend it: what, where, and what to do next.
-
-R2NError
-├── TheoryError       a theory file or rule is wrong
-├── DataError         a table of facts, a domain or a query is wrong
-├── GroundingError    a rule cannot be grounded within the budget
-├── ConfigError       a problem file or an option is wrong
-├── CheckpointError   something that r2n wrote is damaged or does not fit
-├── MemoryLimitError  what is asked needs more memory than it may take
-└── ProcessError      a process that did a part of the work is gone
-"""
+"""All errors that r2n raises on purpose: each says what is wrong, where, and what to do next."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -24,7 +14,7 @@ MANY = 10  # names that differ in their digits alone
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """A place in a file: source, line and column (both counted from 1), and the line itself."""
+    """A position in a file: source, line and column (both counted from 1), and the line itself."""
 
     source: str | None = None
     line: int | None = None
@@ -58,8 +48,8 @@ class R2NError(Exception):
     def __init__(self, what: str, *, where: Location | None = None, hint: str | None = None) -> None:
         """`what` went wrong, `where`, and a `hint` at what to do."""
         self.what, self.where, self.hint = what, where, hint
-        place = str(where) if where is not None else ""
-        lines = [f"{place}: {what}" if place else what]
+        position = str(where) if where is not None else ""
+        lines = [f"{position}: {what}" if position else what]
         lines += where.drawn() if where is not None else []
         lines += [f"  {hint}"] if hint else []
         super().__init__("\n".join(lines))
@@ -97,14 +87,9 @@ def nearest(name: str, known: Iterable[str]) -> str:
     """`did you mean 'locatedIn'?`, or nothing where no known name is near."""
     names, letters = list(known), _letters(name)
     near = get_close_matches(name, names, n=5, cutoff=0.6)
-    if any(_letters(other) == letters for other in near) and _are_numbered(letters, names):
-        near = [other for other in near if _letters(other) != letters]
+    if len(letters) < 3 or sum(_letters(other) == letters for other in names) >= MANY:
+        near = [other for other in near if _letters(other) != letters]  # another number is no misspelling
     return f"did you mean '{near[0]}'?" if near else ""
-
-
-def _are_numbered(letters: str, names: Iterable[str]) -> bool:
-    """Whether names with these letters are things by their numbers, `p0` to `p99`: another number is no misspelling."""
-    return len(letters) < 3 or sum(_letters(name) == letters for name in names) >= MANY
 
 
 def _letters(name: str) -> str:

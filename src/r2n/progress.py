@@ -19,11 +19,7 @@ SECONDS_WORTH_A_LAST_LINE = 2.0
 SECONDS_BETWEEN_LOOKS = 0.5
 
 Progress = Callable[[str, int, int], None]
-"""Called with (phase, steps done, steps in all); 0 in all if that is not known.
-
-The phases of a command: "read", "mine", "ground", "count", "lay out", "train", "evaluate", "report". A phase is
-announced by its first call.
-"""
+"""Called with (phase, steps done, steps in all); 0 in all if that is not known. A phase begins with its first call."""
 
 
 def no_progress(phase: str, done: int, total: int) -> None:
@@ -32,26 +28,23 @@ def no_progress(phase: str, done: int, total: int) -> None:
 
 def shown_duration(seconds: float) -> str:
     """`12 s`, `3 min 5 s`, `2 h 5 min`."""
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    return f"{whole // 60} min {whole % 60} s" if whole < 3600 else f"{whole // 3600} h {whole % 3600 // 60} min"
+    number = round(seconds)
+    if number < 60:
+        return f"{number} s"
+    return f"{number // 60} min {number % 60} s" if number < 3600 else f"{number // 3600} h {number % 3600 // 60} min"
 
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """How far a phase of a command is: steps done and in all (0: not known), and what else it says of itself.
-
-    `done_before`: steps that were done before it began. `seconds`: how long it takes so far; `running`: the command.
-    """
+    """How far a phase of a command is."""
 
     name: str
     done: int = 0
-    total: int = 0
-    done_before: int = 0
+    total: int = 0  # 0: not known
+    done_before: int = 0  # steps that were done before it began
     details: tuple[tuple[str, str], ...] = ()
-    seconds: float = 0.0
-    running: float = 0.0
+    seconds: float = 0.0  # of the phase so far
+    running: float = 0.0  # of the command so far
 
     @property
     def rate(self) -> float:
@@ -71,9 +64,7 @@ class Phase:
 class LineView:
     """Phases as plain lines: one at the beginning, one every few seconds, one at the end of a long phase."""
 
-    def __init__(self) -> None:
-        """Nothing is shown yet."""
-        self.last = 0.0
+    last = 0.0  # when a line was written
 
     def begin(self, phase: Phase) -> None:
         """`ground ...`."""
@@ -113,16 +104,9 @@ class BarView:
 
         name, text = (TextColumn(part, markup=False) for part in ("{task.description}", "{task.fields[text]}"))
         # standard output is left alone: it may be a file
-        self.bar, self.title = (
-            Bar(name, BarColumn(), text, console=console, transient=True, redirect_stdout=False),
-            title,
-        )
-        self.task = self.bar.add_task(title, total=None, visible=False, text="")
+        self.bar = Bar(name, BarColumn(), text, console=console, transient=True, redirect_stdout=False)
+        self.title, self.task = title, self.bar.add_task(title, total=None, visible=False, text="")
         self.bar.start()
-
-    def begin(self, phase: Phase) -> None:
-        """The bar begins anew."""
-        self.show(phase)
 
     def show(self, phase: Phase) -> None:
         """The bar with `train 120/300, 10.0/s, 12 s, about 18 s left`."""
@@ -135,6 +119,8 @@ class BarView:
             visible=phase.running > SECONDS_WITHOUT_BAR,
             text=f"{rate}{phase}",
         )
+
+    begin = show
 
     def end(self, phase: Phase) -> None:
         """The next phase, or the end, follows at once."""
@@ -167,7 +153,7 @@ class PhaseProgress:
             self.look()
 
     def detail(self, **values: str) -> None:
-        """What there is to say of the present phase besides its steps, by name; the last value of each name is kept."""
+        """Details of the present phase: the last value of each name."""
         with self.lock:
             if self.phase is not None:
                 self.phase = replace(self.phase, details=tuple((dict(self.phase.details) | values).items()))

@@ -15,13 +15,12 @@ import pyarrow.parquet as pq
 from safetensors.numpy import load_file
 
 from r2n.data.problem import load_problem
-from r2n.grounding.cache import content_of
+from r2n.grounding.cache import digest_of_all, write_grounding
 from r2n.grounding.full import FullGrounder
 from r2n.grounding.store import Store
 from r2n.store.checkpoint import read_checkpoint
 from r2n.store.trace import read_trace
 from tests.toy_problem import TOWNS, VALLEYS, write_toy_problem
-from tests.unit.grounding.parts import write_parts
 
 EPOCHS = 8
 QUERIES = 40_000  # three parts
@@ -101,8 +100,7 @@ def _other_grounding(given: Given, folder: Path) -> None:
 
 def _in_parts(given: Given, folder: Path) -> None:
     knowledge, grounder = load_problem(given.toy).knowledge, FullGrounder()
-    digest = content_of(knowledge).digest(knowledge.theory, grounder)
-    write_parts(grounder.ground(Store(knowledge)), folder / "kept", digest)
+    write_grounding(grounder.ground(Store(knowledge)), folder / "kept", digest_of_all(knowledge, grounder))
 
 
 ARCHIVE_FACTS = "".join(f"c{i * 7919 % 100_003}\tr{i % 7}\tc{i}\n" for i in range(60_000)).encode()

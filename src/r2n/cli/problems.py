@@ -1,7 +1,6 @@
 """The command line: r2n check, ground, mine, datasets."""
 
-import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -25,7 +24,7 @@ from r2n.grounding import cache, remote
 from r2n.grounding.ground_rules import Grounder, Grounding, GroundRules, distinct_codes
 from r2n.grounding.spark import SparkEngine
 from r2n.grounding.store import MemoryBudget, Store
-from r2n.grounding.strategies import make_engine, make_grounder, plans, reached_atoms, reached_by
+from r2n.grounding.strategies import make_engine, make_grounder, reached_atoms, reached_by
 from r2n.logic.theory import Rule, printed_predicate
 from r2n.mining.constraints import mine_constraints
 from r2n.mining.mine import MiningOptions, check_theory_path, mine_rules, mined_theory, write_theory
@@ -110,7 +109,6 @@ def ground(
     out: Annotated[Path | None, Option(parser=ui.new_path, help="Keep it here, and read it if it is here.")] = None,
     engine: ui.EngineOption = None,
     memory: ui.MemoryOption = None,
-    explain: Annotated[bool, Option("--explain", help="Show the engine's plans, and ground nothing.")] = False,
     on_error: ui.OnErrorOption = None,
     as_json: ui.JsonOption = False,
 ) -> None:
@@ -118,8 +116,8 @@ def ground(
     given = {"strategy": strategy, "width": width, "depth": depth, "max_groundings": max_groundings}
     changes = {name: value for name, value in given.items() if value is not None}
     limit = None if memory is None else parse_size(memory)
-    may_be_remote = engine and on_error is None and queries is None and (out is not None or explain)
-    if may_be_remote and ground_remotely(problem, str(engine), limit, changes, None if explain else out, as_json):
+    is_plain = on_error is None and queries is None
+    if engine and out and is_plain and ground_remotely(problem, engine, limit, changes, out, as_json):
         return
     with ui.progress(problem) as shown:
         shown("read", 0, 0)
@@ -133,9 +131,6 @@ def ground(
     reciprocals = reciprocal_codes(loaded.knowledge.base, asked)
     both, grounder = union(asked, reciprocals[reciprocals >= 0]), make_grounder(options)
     store = Store(loaded.knowledge, make_engine(engine or "duckdb", limit), MemoryBudget(limit))
-    if explain:
-        _print_plans([(rule.name, plan) for rule, plan in plans(store, grounder, both)], as_json)
-        return
     start = union(both, loaded.atoms) if queries is None else both
     grounding, was_kept = _ground(store, loaded.name, grounder, both, start, out)
     reached = int((reached_atoms(grounding, asked) | reached_atoms(grounding, reciprocals)).sum())
@@ -155,12 +150,9 @@ def ground(
 
 
 def ground_remotely(
-    problem: str, engine: str, memory: int | None, changes: dict[str, Any], out: Path | None, as_json: bool
+    problem: str, engine: str, memory: int | None, changes: dict[str, Any], out: Path, as_json: bool
 ) -> bool:
-    """Ground a problem whose tables Spark can read itself, or show the plans (`out` is None).
-
-    False if this process has to read the tables, and it says why.
-    """
+    """Ground a problem whose tables Spark can read itself; False if this process has to read them, and it says why."""
     spark = make_engine(engine, memory)
     path = Path(problem) / "problem.toml" if Path(problem).is_dir() else Path(problem)
     if not isinstance(spark, SparkEngine) or problem in DATASETS or not path.exists():
@@ -172,20 +164,11 @@ def ground_remotely(
         ui.note(f"the facts are read in this process, and Spark answers the queries: {reason}")
         return False
     grounder, name = make_grounder(options), file.name or path.parent.resolve().name
-    shared = Path(tempfile.gettempdir()) if spark.is_local else path.parent
-    with ui.progress(name) as shown, remote.scratch_folder_next_to(out or shared / "r2n-plans") as scratch:
+    with ui.progress(name) as shown, remote.scratch_folder_next_to(out) as scratch:
         shown("read", 0, 0)
         tables = remote.open_problem(spark, file, path.parent, scratch)
-        rules = tables.theory.rules
-        selects = [
-            (r.name, remote.ground_select(tables, remote.rule_query(tables, grounder, r))) for r in rules if out is None
-        ]
-        explained = [(rule, spark.explain(select)) for rule, select in selects]
-        found = () if out is None else remote.write_remote(tables, grounder, out, scratch, shown)
-    if out is None:
-        _print_plans(explained, as_json)
-        return True
-    total = sum(part.ground_rules for part in found)
+        found = remote.write_remote(tables, grounder, out, scratch, shown)
+    total, rules = sum(part.ground_rules for part in found), tables.theory.rules
     lines = [_line(rule, part, part.ground_rules) for rule, part in zip(rules, found, strict=True)]
     document = {"ground_rules": total, "rules": lines, "from_cache": False}
     _print_ground_rules(f"{name}, grounded by Spark", document, out, as_json=as_json)
@@ -196,15 +179,6 @@ def _line(rule: Rule, part: GroundRules | cache.RuleParts, number: int, **more: 
     """What grounding a rule gave, as JSON has it."""
     counts = {"estimate": part.estimate, "ground_rules": number, "seconds": round(part.seconds, 6)}
     return {"name": rule.name, "rule": str(rule), **more, **counts}
-
-
-def _print_plans(plans: Iterable[tuple[str, str]], as_json: bool) -> None:
-    """The plan of each rule's query."""
-    if as_json:
-        ui.print_json([{"rule": name, "plan": plan} for name, plan in plans])
-        return
-    for name, plan in plans:
-        typer.echo(f"rule {name}\n{plan}\n")
 
 
 def _print_ground_rules(
@@ -237,11 +211,9 @@ def _ground(
     digest = cache.fingerprint(knowledge, grounder, np.concatenate([asked, start]))
     if out is not None:
         take_away(out.parent, out.name)
-        if cache.is_partitioned(out):
-            in_parts = cache.read_partitioned(out, knowledge, grounder)
-            kept = None if in_parts is None else reached_by(in_parts, start)
-        else:
-            kept = cache.read_grounding(out, knowledge.theory, digest)
+        kept = cache.read_grounding(out, knowledge.theory, digest)
+        if kept is None and (every := cache.read_partitioned(out, knowledge, grounder)) is not None:
+            kept = reached_by(every, start)
     if kept is not None:
         return kept, True
     with ui.progress(name) as shown:
@@ -268,7 +240,6 @@ def mine(
     max_exceptions: Annotated[float, Option(help="Share of exceptions that a constraint may have.")] = 0.0,
     fresh: Annotated[bool, Option("--fresh", help="Without the rules that the problem has already.")] = False,
     seed: Annotated[int, Option(min=0, help="Of samples, where a graph is large.")] = 0,
-    engine: ui.EngineOption = None,
     on_error: ui.OnErrorOption = None,
     as_json: ui.JsonOption = False,
 ) -> None:
@@ -281,7 +252,7 @@ def mine(
     with ui.progress(problem) as shown:
         shown("read", 0, 0)
         loaded = load(problem, on_error=on_error)
-        mining = mine_rules(loaded.knowledge, options, shown, None if engine is None else make_engine(engine))
+        mining = mine_rules(loaded.knowledge, options, shown)
         held = mine_constraints(loaded.knowledge, max_exceptions, min_support) if constraints else ()
     _, text = mined_theory(loaded.knowledge.theory, mining.rules, held, fresh=fresh)
     if out is not None:

@@ -11,7 +11,7 @@ from r2n.errors import ConfigError, GroundingError
 from r2n.evaluation.ranking import DEFAULT_OPTIONS, EvaluationOptions, Filter, rank
 from r2n.evaluation.report import Report, Score, classify
 from r2n.grounding.counting import RuleCounts, split_rules
-from r2n.grounding.known_body import known_body_query
+from r2n.grounding.known_body import KnownBodyGrounder
 from r2n.grounding.store import Store
 from r2n.network.factor_graph import FactorGraph
 from r2n.network.graph_sources import FullGraph, GraphSource
@@ -42,7 +42,8 @@ class RulesAlone:
         rules, store = split_rules(knowledge)[1], Store(knowledge)
         if not rules or len(rules) > MOST_RULES:
             return None
-        if sum(known_body_query(store, rule).estimate() for rule in rules) > MOST_GROUND_RULES:
+        queries = (KnownBodyGrounder().query(store, rule, every_variable=True) for rule in rules)
+        if sum(query.estimate() for query in queries) > MOST_GROUND_RULES:
             return None
         try:
             return cls.by(RuleCounts.of(store, rules))

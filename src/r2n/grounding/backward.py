@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from time import perf_counter
-from typing import Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Bool, Int64
@@ -45,9 +44,8 @@ def proved(
 ) -> list[Bool[np.ndarray, " _"]]:
     """Which ground rules have only body literals that are known, or proved within `rounds`; one array a rule.
 
-    `rows` are numbers of atoms from 0, position by position; the same number is the same atom. An atom is proved in a
-    round if it is in the consequent of a ground rule whose unknown body atoms were all proved in the rounds before; a
-    negative literal that is not known is never proved.
+    `rows` numbers the atoms of each ground rule, from 0. An atom is proved in a round if a ground rule concludes it
+    whose unknown body atoms were all proved before; a negative literal that is not known is never proved.
     """
     proved = np.zeros(1 + max((int(part.max()) for part in rows if part.size), default=-1), bool)
 
@@ -146,10 +144,7 @@ class Search:
         return Searched(rule, found, atoms, known, (*part.admitted, *admitted), estimate, seconds)
 
     def queries(self, rule: Rule, asked: dict[str, Relation], width: int) -> list[tuple[int, RuleQuery]]:
-        """The queries of a rule, for each head position whose predicate is asked and each anchor.
-
-        An anchor is a positive body position; None if there is none.
-        """
+        """The queries of a rule, for each head position that is asked and each anchor: a positive body position."""
         anchors = [literal.position for literal in rule.body if literal.positive] or [None]
         return [
             (head, rule_query(self, rule, head, asked[rule.atoms[head].predicate], anchor, width))
@@ -163,8 +158,7 @@ def rule_query(search: Search, rule: Rule, head: int, asked: Relation, anchor: i
     """The ground rules with an asked head atom, an anchor bound by it or a fact, and at most `width` unknowns.
 
     No positive body atom but the anchor is the head atom. With pruning and a width of one, an unknown literal that
-    nothing proves would take the full width and be pruned: it is joined at once. In a wider ground rule there may be
-    others, which are still searched.
+    nothing proves would be pruned: it is joined at once. In a wider ground rule, others are still searched.
     """
     store, query = search.store, rule.atoms[head]
     joined, absent, counted, apart = [(asked, query)], [], [], []
@@ -189,23 +183,6 @@ def rule_query(search: Search, rule: Rule, head: int, asked: Relation, anchor: i
 
 Pairs = Int64[np.ndarray, " _"]
 """Pairs of a query and an item, each as the query's index times the number of items, plus the item's."""
-
-
-@runtime_checkable
-class NeighbourhoodGrounder(Protocol):
-    """A strategy that starts from the queries: each query has ground rules of its own."""
-
-    def neighbourhoods(self, store: Store, queries: Codes, progress: Progress = no_progress) -> Neighbourhoods:
-        """For each of the queries (sorted, distinct) the ground rules that it has alone."""
-        ...
-
-    def rules_met(self, store: Store, queries: Codes) -> Bool[np.ndarray, " rules"]:
-        """False if a rule makes no difference to the ground rules of the queries."""
-        ...
-
-    def may_reach(self, store: Store, queries: Codes) -> Bool[np.ndarray, " queries"]:
-        """False if a query has no ground rule, True if it may have one; cheaper than finding them."""
-        ...
 
 
 class Paths:
@@ -302,20 +279,16 @@ FEW_QUERIES = 2**10
 
 @dataclass(frozen=True)
 class BackwardGrounder:
-    """Backward chaining from the queries: at most `width` unknown body atoms a ground rule, `depth` steps.
-
-    In the last step `last_width` unknown body atoms are allowed. `prune` keeps only ground rules whose unknown
-    body atoms are proved by others within `depth` rounds; without it every ground rule found is kept.
-    """
+    """Backward chaining from the queries, step by step."""
 
     name = "backward"
     reads_evidence = True  # known atoms are where the search ends
     starts_from_queries = True
 
-    width: int = 1
-    depth: int = 2
-    last_width: int = 0
-    prune: bool = True
+    width: int = 1  # unknown body atoms that a ground rule may have
+    depth: int = 2  # steps
+    last_width: int = 0  # unknown body atoms in the last step
+    prune: bool = True  # keep only ground rules whose unknown body atoms are proved by others within `depth` rounds
     max_groundings: int = MAX_GROUNDINGS
 
     def __post_init__(self) -> None:
@@ -337,13 +310,14 @@ class BackwardGrounder:
             raise GroundingError("backward grounding starts from queries, and there are none", hint="give queries")
         search = Search(store, self.max_groundings, prune=self.prune)
         search.run(np.unique(np.asarray(queries, np.int64)), self.widths, self.width, progress)
-        found, kept = search.found, [np.ones(len(part.atoms), bool) for part in search.found]
+        found, atoms = search.found, [part.atoms for part in search.found]
         if self.prune:
-            codes = distinct_codes([part.atoms for part in found])
-            rows = [np.searchsorted(codes, part.atoms) for part in found]
+            codes = distinct_codes(atoms)
+            rows = [np.searchsorted(codes, part) for part in atoms]
             kept = proved([part.rule for part in found], rows, [part.known for part in found], self.depth)
-        pairs = zip(found, kept, strict=True)
-        return Grounding(tuple(GroundRules(p.rule, p.atoms[rows], p.estimate, p.seconds) for p, rows in pairs))
+            atoms = [part[rows] for part, rows in zip(atoms, kept, strict=True)]
+        pairs = zip(found, atoms, strict=True)
+        return Grounding(tuple(GroundRules(p.rule, own, p.estimate, p.seconds) for p, own in pairs))
 
     def _searched(self, store: Store, queries: Codes, progress: Progress) -> Search:
         """The search of all queries (sorted, distinct), wide enough for each of them alone, before pruning."""
@@ -365,10 +339,7 @@ class BackwardGrounder:
         return paths.neighbourhoods(found, self.depth if self.prune else None)
 
     def may_reach(self, store: Store, queries: Codes) -> Bool[np.ndarray, " queries"]:
-        """Which queries the first step concludes by a ground rule, before pruning.
-
-        If there are too many ground rules, the queries are split; of few queries with too many, all may be concluded.
-        """
+        """Which queries the first step concludes before pruning; of few with too many ground rules, all may be."""
         distinct = np.unique(np.asarray(queries, np.int64))
         parts = np.array_split(distinct, -(-len(distinct) // QUERIES_AT_ONCE)) if len(distinct) else []
         return np.isin(queries, distinct_codes([self._concluded(store, part) for part in parts]))

@@ -1,8 +1,8 @@
-"""Groundings on disk: fingerprints, one Parquet file per rule, and groundings in parts."""
+"""Groundings on disk: fingerprints, and Parquet files for each rule."""
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import astuple, dataclass
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from jaxtyping import Int64
 
 from r2n.data.herbrand import Codes
 from r2n.data.knowledge_base import KnowledgeBase
@@ -18,10 +19,10 @@ from r2n.errors import CheckpointError, ConfigError
 from r2n.files import check_regular, new_file, new_folder, read_file
 from r2n.grounding.ground_rules import Grounder, Grounding, GroundRules
 from r2n.grounding.store import Store
-from r2n.logic.theory import Rule, Theory
+from r2n.logic.theory import Theory
 from r2n.progress import Progress, no_progress
 
-FORMAT = 2
+FORMAT = 2  # of fingerprints
 FORMAT_OF_PARTS = "parts-1"
 MANIFEST = "grounding.json"
 ARRAYS = "_arrays"
@@ -34,23 +35,17 @@ _SEED = 42  # Spark's, of xxhash64
 _PRIMES = 0x9E3779B185EBCA87, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0x85EBCA77C2B2AE63, 0x27D4EB2F165667C5
 
 
-@dataclass(frozen=True)
-class Content:
-    """The tallies of constants (by name), domains (by id) and known atoms (by ids, for each predicate and truth)."""
-
-    constants: Tally
-    domains: Sequence[Tally]
-    known: Mapping[tuple[int, bool], Tally]
-
-    def digest(self, theory: Theory, grounder: Grounder) -> str:
-        """One digest of these, a theory and a strategy."""
-        known = [[p, truth, *tally] for (p, truth), tally in sorted(self.known.items()) if tally[0]]
-        content = [repr(grounder), str(theory), self.constants, list(self.domains), known]
-        return hashlib.sha256(json.dumps(content).encode()).hexdigest()
+def digest_of_tallies(
+    theory: Theory, grounder: Grounder, constants: Tally, domains: list[Tally], known: dict[tuple[int, bool], Tally]
+) -> str:
+    """A digest of theory and strategy, and of the tallies of constants (by name), domains (by id) and known atoms."""
+    found = [[p, truth, *tally] for (p, truth), tally in sorted(known.items()) if tally[0]]
+    content = [repr(grounder), str(theory), constants, domains, found]
+    return hashlib.sha256(json.dumps(content).encode()).hexdigest()
 
 
-def content_of(knowledge: KnowledgeBase) -> Content:
-    """The tallies of a knowledge base in this process."""
+def digest_of_all(knowledge: KnowledgeBase, grounder: Grounder) -> str:
+    """The digest of all ground rules of a knowledge base, which Spark finds for the same tables."""
     language, names = knowledge.language, 0
     for name in language.constants:
         names ^= int(hashlib.md5(name.encode(), usedforsecurity=False).hexdigest()[:15], 16)
@@ -64,7 +59,7 @@ def content_of(knowledge: KnowledgeBase) -> Content:
         known[p, True] = tally(knowledge.facts(predicate))
         known[p, False] = tally(knowledge.false_facts(predicate))
     domains = [tally(language.members(domain)[:, None]) for domain in language.domains]
-    return Content((len(language.constants), names), domains, known)
+    return digest_of_tallies(knowledge.theory, grounder, (len(language.constants), names), domains, known)
 
 
 def xxhash64(columns: Sequence[np.ndarray]) -> np.ndarray:
@@ -114,21 +109,46 @@ def opened_for_writing(folder: Path) -> Iterator[None]:
         raise ConfigError(what, hint="give another --out") from error
 
 
+@dataclass(frozen=True, slots=True)
+class RuleParts:
+    """The entry of a rule in the manifest: the files of its ground rules, each with its checksum, and their number."""
+
+    name: str
+    folder: str
+    files: Sequence[Sequence[str]]
+    ground_rules: int
+    estimate: int
+    seconds: float
+    shape: Sequence[int] | None = None
+
+    @classmethod
+    def from_folder(
+        cls, path: Path, name: str, estimate: int, seconds: float, shape: Sequence[int] | None = None
+    ) -> "RuleParts":
+        """The entry of a rule whose ground rules are the Parquet files of a folder, in the order of their names."""
+        files = sorted(path.glob("*.parquet"))
+        rows = sum(pq.read_metadata(file).num_rows for file in files)
+        return cls(name, path.name, [(file.name, _checksum(file)) for file in files], rows, estimate, seconds, shape)
+
+
 def write_grounding(grounding: Grounding, folder: Path, digest: str) -> None:
     """Write the grounding into `folder`, in place of an earlier one; the folder appears only when all is written."""
     with opened_for_writing(folder), new_folder(folder) as work:
-        entries = []
+        rules = []
         for i, part in enumerate(grounding.ground_rules):
-            path = work / f"rule_{i}.parquet"
+            path = work / f"rule={i}"
+            path.mkdir()
             columns = {f"a{k}": np.ascontiguousarray(column) for k, column in enumerate(part.atoms.T)}
-            pq.write_table(pa.table(columns), path, compression="zstd")
-            entry = {"name": part.rule.name, "file": path.name, "sha256": _checksum(path), "ground_rules": len(part)}
-            entries.append({**entry, "estimate": part.estimate, "seconds": part.seconds, "shape": part.shape})
-        _write_manifest(work, FORMAT, digest, entries)
+            pq.write_table(pa.table(columns), path / f"rule_{i}.parquet", compression="zstd")
+            rules.append(RuleParts.from_folder(path, part.rule.name, part.estimate, part.seconds, part.shape))
+        write_manifest(work, digest, rules)
 
 
-def _write_manifest(folder: Path, form: int | str, digest: str, rules: list[Any]) -> None:
-    manifest = {"format": form, "fingerprint": digest, "rules": rules, "sha256": _manifest_checksum(digest, rules)}
+def write_manifest(folder: Path, digest: str, rules: Sequence[RuleParts]) -> None:
+    """Write the manifest of a grounding, when all of it is in the folder."""
+    entries = [astuple(rule) for rule in rules]
+    manifest = {"format": FORMAT_OF_PARTS, "fingerprint": digest, "rules": entries}
+    manifest["sha256"] = _manifest_checksum(digest, entries)
     (folder / MANIFEST).write_text(json.dumps(manifest, indent=1), "utf-8")
 
 
@@ -142,107 +162,75 @@ def _checksum(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _read_manifest(
-    folder: Path, theory: Theory, form: int | str, digest: str, read: Callable[[Path, Rule, Any], GroundRules]
-) -> Grounding | None:
-    """The grounding of this format and fingerprint in a folder, else None; a damaged one is refused."""
-    try:
-        manifest = json.loads(read_file(folder / MANIFEST))
-        if manifest["format"] != form or manifest["fingerprint"] != digest:
-            return None
-        entries = manifest["rules"]
-        if manifest["sha256"] != _manifest_checksum(digest, entries):
-            raise ValueError("checksum of the manifest")
-        parts = zip(theory.rules, entries, strict=True)
-        return Grounding(tuple(read(folder, rule, entry) for rule, entry in parts))
-    except (OSError, ValueError, KeyError, TypeError, pa.ArrowException) as error:
-        hint = f"delete {folder} and ground again"
-        raise CheckpointError(f"the grounding in {folder} is damaged", hint=hint) from error
+def read_grounding(folder: Path, theory: Theory, digest: str, *, on_disk: bool = False) -> Grounding | None:
+    """The grounding in `folder` if its fingerprint is `digest`, else None; a damaged one is refused.
 
-
-def read_grounding(folder: Path, theory: Theory, digest: str) -> Grounding | None:
-    """The grounding in `folder` if its fingerprint is `digest`, else None; a damaged one is refused."""
+    `on_disk`: its ground rules are arrays on disk, which are written there at the first read.
+    """
     try:
         if not (folder / MANIFEST).exists():
             return None
     except OSError as error:
         raise ConfigError(f"{str(folder)!r} is no folder: {error.strerror}", hint="give another --out") from error
-
-    def read(folder: Path, rule: Rule, entry: dict[str, Any]) -> GroundRules:
-        path = folder / entry["file"]
-        if _checksum(path) != entry["sha256"]:
-            raise ValueError(f"checksum of {path.name}")
-        atoms = np.stack([column.to_numpy() for column in pq.read_table(path).columns]).T
-        shape = None if entry["shape"] is None else tuple(entry["shape"])
-        return GroundRules(rule, atoms, entry["estimate"], entry["seconds"], shape)
-
-    return _read_manifest(folder, theory, FORMAT, digest, read)
-
-
-@dataclass(frozen=True, slots=True)
-class RuleParts:
-    """The entry of a rule in the manifest: the files of its ground rules, each with its checksum, and their number."""
-
-    name: str
-    folder: str
-    files: Sequence[Sequence[str]]
-    ground_rules: int
-    estimate: int
-    seconds: float
-
-
-def write_manifest(folder: Path, digest: str, rules: Sequence[RuleParts]) -> None:
-    """Write the manifest of a grounding in parts, when all of it is in the folder."""
-    _write_manifest(folder, FORMAT_OF_PARTS, digest, [astuple(rule) for rule in rules])
-
-
-def parts_of(folder: Path) -> tuple[tuple[str, str], ...]:
-    """The Parquet files of a rule, in order, each with its checksum."""
-    return tuple((path.name, _checksum(path)) for path in sorted(folder.glob("*.parquet")))
-
-
-def is_partitioned(folder: Path) -> bool:
-    """Whether a folder holds a grounding in parts."""
     try:
-        return json.loads(read_file(folder / MANIFEST)).get("format") == FORMAT_OF_PARTS
-    except (OSError, ValueError, AttributeError):
-        return False
+        manifest = json.loads(read_file(folder / MANIFEST))
+        if manifest["format"] != FORMAT_OF_PARTS or manifest["fingerprint"] != digest:
+            return None
+        entries = manifest["rules"]
+        if manifest["sha256"] != _manifest_checksum(digest, entries):
+            raise ValueError("checksum of the manifest")
+        found = []
+        for rule, entry in zip(theory.rules, entries, strict=True):
+            parts = RuleParts(*entry)
+            if parts.ground_rules and on_disk:
+                atoms = _array_on_disk(folder, parts, len(rule.atoms)).T
+            else:
+                atoms = np.empty((len(rule.atoms), parts.ground_rules), np.int64).T
+                _fill(atoms.T, folder, parts)
+            shape = None if parts.shape is None else tuple(parts.shape)
+            found.append(GroundRules(rule, atoms, parts.estimate, parts.seconds, shape))
+        return Grounding(tuple(found))
+    except (OSError, ValueError, KeyError, TypeError, pa.ArrowException) as error:
+        hint = f"delete {folder} and ground again"
+        raise CheckpointError(f"the grounding in {folder} is damaged", hint=hint) from error
 
 
 def read_partitioned(folder: Path, knowledge: KnowledgeBase, grounder: Grounder) -> Grounding | None:
-    """The grounding in a folder if it is that of this knowledge base, else None; a damaged one is refused."""
-    digest = content_of(knowledge).digest(knowledge.theory, grounder)
-    return _read_manifest(folder, knowledge.theory, FORMAT_OF_PARTS, digest, _read_parts)
+    """All ground rules of a knowledge base, which Spark has written into a folder; None if it has not."""
+    return read_grounding(folder, knowledge.theory, digest_of_all(knowledge, grounder), on_disk=True)
 
 
-def _read_parts(folder: Path, rule: Rule, entry: list[Any]) -> GroundRules:
+def _array_on_disk(folder: Path, parts: RuleParts, positions: int) -> Int64[np.ndarray, "positions ground_rules"]:
     """The ground rules of a rule as an array on disk, which is written at the first read, some rows at a time."""
-    positions, parts = len(rule.atoms), RuleParts(*entry)
-    if parts.ground_rules == 0:
-        return GroundRules(rule, np.zeros((0, positions), np.int64), parts.estimate, parts.seconds)
     files = hashlib.sha256(json.dumps(parts.files).encode()).hexdigest()[:16]
     path, shape = folder / ARRAYS / f"{parts.folder.replace('=', '_')}-{files}.npy", (positions, parts.ground_rules)
     if not path.exists():
         path.parent.mkdir(exist_ok=True)
         with new_file(path) as temporary:
-            array, row = np.lib.format.open_memmap(temporary.name, "w+", np.int64, shape), 0
-            for name, checksum in parts.files:
-                file = folder / parts.folder / name
-                if _checksum(file) != checksum:
-                    raise ValueError(f"checksum of {name}")
-                with pq.ParquetFile(file) as opened:
-                    for batch in opened.iter_batches(ROWS_AT_ONCE, columns=[f"a{i}" for i in range(positions)]):
-                        for i, column in enumerate(batch.columns):
-                            array[i, row : row + len(batch)] = column.to_numpy()
-                        row += len(batch)
-            if row != parts.ground_rules:
-                raise ValueError(f"{row} rows of {parts.ground_rules}")
+            array = np.lib.format.open_memmap(temporary.name, "w+", np.int64, shape)
+            _fill(array, folder, parts)
             array.flush()
     check_regular(path)
-    atoms = np.load(path, mmap_mode="r")
-    if atoms.shape != shape or atoms.dtype != np.int64:
+    found = np.load(path, mmap_mode="r")
+    if found.shape != shape or found.dtype != np.int64:
         raise ValueError(f"shape of {path.name}")
-    return GroundRules(rule, atoms.T, parts.estimate, parts.seconds)
+    return found
+
+
+def _fill(array: Int64[np.ndarray, "positions ground_rules"], folder: Path, parts: RuleParts) -> None:
+    """Read the files of a rule into an array; a wrong checksum or number of rows is a ValueError."""
+    row = 0
+    for name, checksum in parts.files:
+        file = folder / parts.folder / name
+        if _checksum(file) != checksum:
+            raise ValueError(f"checksum of {name}")
+        with pq.ParquetFile(file) as opened:
+            for batch in opened.iter_batches(ROWS_AT_ONCE, columns=[f"a{i}" for i in range(len(array))]):
+                for i, column in enumerate(batch.columns):
+                    array[i, row : row + len(batch)] = column.to_numpy()
+                row += len(batch)
+    if row != parts.ground_rules:
+        raise ValueError(f"{row} rows of {parts.ground_rules}")
 
 
 @dataclass(frozen=True)
@@ -264,5 +252,5 @@ class KeptGrounder:
     def ground(self, store: Store, queries: Codes | None = None, progress: Progress = no_progress) -> Grounding:
         """The grounding in the folder; if there is none, or one of something else, it is made."""
         progress("ground", 0, 0)
-        kept = read_partitioned(self.folder, store.knowledge, self.grounder) if is_partitioned(self.folder) else None
+        kept = read_partitioned(self.folder, store.knowledge, self.grounder)
         return self.grounder.ground(store, queries, progress) if kept is None else kept

@@ -37,10 +37,6 @@ def path_counts(steps: Sequence[csr_array], distinct: bool) -> csr_array:
     diagonal) A3 leaves x, z_1, z_2 and z_2, y distinct; the walks with z_1 = y, x != z_2 are subtracted:
     A1 D(A2 A3), less those with x = z_2, which are A1 * A2' * A3 elementwise; D(.) is the diagonal. At last x != y.
     """
-    if not steps:
-        raise ValueError("a path has at least one step")
-    if distinct and len(steps) > MOST_STEPS_DISTINCT:
-        raise ValueError(f"paths over distinct constants have at most {MOST_STEPS_DISTINCT} steps, not {len(steps)}")
     first, *others = (csr_array(step, dtype=np.int64) for step in steps)
     if not distinct:
         found = first.copy()
@@ -119,15 +115,12 @@ class ChainStep:
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """A rule head(x, y) <- a chain of binary atoms from x to y; `distinct`: all its variables differ by guards.
-
-    `is_reversed`: its first constant is the head's second.
-    """
+    """A rule head(x, y) <- a chain of binary atoms from x to y."""
 
     head: str
     steps: tuple[ChainStep, ...]
-    distinct: bool
-    is_reversed: bool = False
+    distinct: bool  # all its variables differ by guards
+    is_reversed: bool = False  # its first constant is the head's second
 
     def backwards(self) -> "Chain":
         """The chain from y to x."""
@@ -158,19 +151,17 @@ def as_chain(knowledge: KnowledgeBase, rule: Rule) -> Chain | None:
 
 def _chain_steps(head: Atom, body: list[Atom]) -> tuple[ChainStep, ...] | None:
     """The body from the first variable of the head to the second, every atom once and no variable twice, or None."""
-    pairs = [tuple(term.name for term in atom.terms if isinstance(term, Variable)) for atom in (head, *body)]
-    if any(
-        len(pair) != len(atom.terms) or len(set(pair)) != 2 for pair, atom in zip(pairs, (head, *body), strict=True)
-    ):
+    if any(len(set(atom.terms)) != 2 or not all(isinstance(t, Variable) for t in atom.terms) for atom in (head, *body)):
         return None
-    left, (here, end), steps = list(zip(pairs[1:], body, strict=True)), pairs[0], list[ChainStep]()
+    left, (here, end), steps = list(body), head.terms, list[ChainStep]()
     seen = {here}
     while left:
-        touching = [i for i, (pair, _) in enumerate(left) if here in pair]
+        touching = [atom for atom in left if here in atom.terms]
         if len(touching) != 1:
             return None
-        (first, second), atom = left.pop(touching[0])
-        steps.append(ChainStep(atom.predicate, first == here))
+        left.remove(touching[0])
+        first, second = touching[0].terms
+        steps.append(ChainStep(touching[0].predicate, first == here))
         here = second if first == here else first
         if here in seen:
             return None
@@ -179,10 +170,7 @@ def _chain_steps(head: Atom, body: list[Atom]) -> tuple[ChainStep, ...] | None:
 
 
 class StepMatrices:
-    """The facts of binary predicates as sparse matrices (constants, constants), in both directions, each made once.
-
-    Products are made in parts with about `most` entries at a time.
-    """
+    """The facts of binary predicates as sparse matrices (constants, constants); products have `most` entries a part."""
 
     def __init__(self, knowledge: KnowledgeBase, most: int = MOST_ENTRIES) -> None:
         """Nothing is made yet."""
@@ -214,10 +202,8 @@ class StepMatrices:
         return path_counts_in_parts(self.matrices(chain), chain.distinct, self.most)
 
     def through(self, chain: Chain) -> Iterator[tuple[int, csr_array]]:
-        """For each fact f of the head and each constant c, the ground rules that have f in the body and conclude the
-        atom that is f with c in place of its last constant (of its first one, if the chain is `is_reversed`).
-
-        Shape (facts of the head, constants), a row per fact in the order of their codes; parts with their first fact.
+        """For each fact f of the head (in the order of codes) and each constant c, how many ground rules have f in the
+        body and conclude f with c in place of its last constant (the first, if reversed); parts with their first fact.
         """
         starts, ends = self.pairs(chain.head)[:: -1 if chain.is_reversed else 1]
         matrices = self.matrices(chain)
@@ -298,10 +284,7 @@ def split_rules(knowledge: KnowledgeBase) -> tuple[KnowledgeBase, tuple[Rule, ..
 
 @dataclass(frozen=True, eq=False)
 class PatternCounts:
-    """The counts of one query pattern, by row (`index`) and candidate (`places`).
-
-    `order` holds the index of each entry among all entries of the predicate.
-    """
+    """The counts of one query pattern, by row (`index`) and candidate (`places`); `order`: among the predicate's."""
 
     side: QueryPattern
     index: RowIndex
@@ -314,27 +297,13 @@ class PatternCounts:
 
 @dataclass(frozen=True, eq=False)
 class LeftOut:
-    """What is not counted while a fact is asked: the ground rules of its row that have the fact itself in their body.
-
-    For the i-th fact of its predicate, entries `entries[starts[i]:starts[i + 1]]` of the `PatternCounts` are less by
-    `counts`.
+    """Leave-one-out: while the i-th fact of its predicate is asked, the entries `entries[starts[i]:starts[i + 1]]` of
+    the `PatternCounts` are less by `counts`: the ground rules of its row that have the fact itself in their body.
     """
 
     starts: Int64[np.ndarray, " _"]
     entries: Int[np.ndarray, " _"]
     counts: Int64[np.ndarray, " _"]
-
-
-@dataclass(frozen=True, eq=False)
-class _RuleCount:
-    """The codes (ascending) of the atoms that a rule concludes, with the numbers of their ground rules.
-
-    Of one that was grounded, `through` has for each position what is left out while a fact is asked.
-    """
-
-    codes: Codes
-    counts: Int64[np.ndarray, " _"]
-    through: tuple[_Through, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -358,25 +327,19 @@ class RuleCounts:
 
     @classmethod
     def of(
-        cls,
-        store: Store,
-        rules: Sequence[Rule],
-        progress: Progress = no_progress,
-        *,
-        max_groundings: int = MAX_GROUNDINGS,
+        cls, store: Store, rules: Sequence[Rule], progress: Progress = no_progress, max_groundings: int = MAX_GROUNDINGS
     ) -> "RuleCounts":
         """Count the ground rules of some rules in what is known; `max_groundings` of one that is no chain."""
         found = list(_rule_counts(store, rules, KnownBodyGrounder(max_groundings), progress))
-        codes = np.concatenate([np.zeros(0, np.int64), *(part.codes for part in found)])
-        sizes = np.array([len(part.codes) for part in found], np.int64)
+        codes, counts = (np.concatenate([np.zeros(0, np.int64), *(part[i] for part in found)]) for i in (0, 1))
+        sizes = np.array([len(own) for own, _, _ in found], np.int64)
         order = np.argsort(codes, kind="stable")
         inverse = np.empty(len(order), np.int64)
         inverse[order] = np.arange(len(order))
         rule = np.repeat(np.arange(len(found)), sizes)[order]
-        counts = np.concatenate([np.zeros(0, np.int64), *(part.counts for part in found)])[order]
         starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-        grounded = {j: part.through for j, part in enumerate(found) if part.through}
-        return cls(store, tuple(rules), codes[order], rule, counts, inverse, starts, grounded)
+        grounded = {j: through for j, (_, _, through) in enumerate(found) if through}
+        return cls(store, tuple(rules), codes[order], rule, counts[order], inverse, starts, grounded)
 
     @property
     def base(self) -> HerbrandBase:
@@ -399,32 +362,26 @@ class RuleCounts:
         """The counts of one query pattern, made once."""
         if (predicate, position) in self._sides:
             return self._sides[predicate, position]
-        side = QueryPattern.of(self.base, predicate, position)
-        part = slice(*np.searchsorted(self.codes, self.base.offsets[side.predicate : side.predicate + 2]))
-        rows, places = side.located(self.codes[part])
+        pattern = QueryPattern.of(self.base, predicate, position)
+        part = slice(*np.searchsorted(self.codes, self.base.offsets[pattern.predicate : pattern.predicate + 2]))
+        rows, places = pattern.located(self.codes[part])
         order = np.argsort(rows, kind="stable")  # places ascend within a row already
+        columns = (column[order] for column in (places, self.rule[part], self.counts[part], self.is_fact[part]))
         found = self._sides[predicate, position] = PatternCounts(
-            side,
-            RowIndex.of(rows[order]),
-            places[order],
-            self.rule[part][order],
-            self.counts[part][order],
-            self.is_fact[part][order],
-            order,
+            pattern, RowIndex.of(rows[order]), *columns, order=order
         )
         return found
 
     def left_out(self, predicate: int, position: int) -> LeftOut:
-        """Leave-one-out: for each fact of a predicate, by number, what is not counted while it is asked at a position.
-
-        The rest is exactly what grounding without the fact would count for its row.
+        """For each fact of a predicate, what is not counted while it is asked at a position: the rest is exactly what
+        grounding without the fact would count for its row.
         """
         if (predicate, position) in self._left_out:
             return self._left_out[predicate, position]
-        side, declared = self.side(predicate, position), self.base.language.predicates[predicate]
+        pattern, declared = self.side(predicate, position), self.base.language.predicates[predicate]
         sizes = np.zeros(len(self.store.knowledge.known_codes(declared, True)), np.int64)
         left_out, parts = sum(len(part.entries) for part in self._left_out.values()), list[_Through]()
-        for fact, entry, count in self._through(side):
+        for fact, entry, count in self._through(pattern):
             parts.append((fact, entry, count))
             sizes[fact[0] : fact[-1] + 1] += np.bincount(fact - fact[0])
             left_out += len(fact)
@@ -432,7 +389,7 @@ class RuleCounts:
             needed = len(self.codes) * BYTES_OF_ENTRY + left_out * BYTES_OF_LEFT_OUT
             self.store.ceiling.check(needed, what=what, ways_out=FEWER_RULES)
         starts = np.append(0, np.cumsum(sizes))
-        entries, counts = np.empty(starts[-1], _smallest(len(side.order))), np.empty(starts[-1], np.int64)
+        entries, counts = np.empty(starts[-1], _smallest(len(pattern.order))), np.empty(starts[-1], np.int64)
         free = starts[:-1].copy()  # where the next one of each fact goes
         for fact, entry, count in parts:
             number = np.bincount(fact - fact[0])
@@ -443,32 +400,28 @@ class RuleCounts:
         found = self._left_out[predicate, position] = LeftOut(starts, entries, counts)
         return found
 
-    def _through(self, side: PatternCounts) -> Iterator[_Through]:
+    def _through(self, pattern: PatternCounts) -> Iterator[_Through]:
         """Facts by number (ascending), entries of their row, and the ground rules from the one to the other."""
-        name, position = self.base.language.predicates[side.side.predicate].name, side.side.position
-        begin = int(np.searchsorted(self.codes, side.side.bounds[0]))
-        row = np.empty(len(side.order), _smallest(len(side.order)))
-        row[side.order] = np.arange(len(side.order))
+        name, position = self.base.language.predicates[pattern.side.predicate].name, pattern.side.position
+        begin = int(np.searchsorted(self.codes, pattern.side.bounds[0]))
+        row = np.empty(len(pattern.order), _smallest(len(pattern.order)))
+        row[pattern.order] = np.arange(len(pattern.order))
         for j, rule in enumerate(self.rules):
             own = self.inverse[self.starts[j] : self.starts[j + 1]]
             if not len(own) or rule.atoms[rule.head_positions[0]].predicate != name or not _in_body(rule, name):
                 continue
             codes, chain = self.codes[own], as_chain(self.store.knowledge, rule)
-            if chain is None:
-                found = iter([self.grounded[j][position]])
-            else:
-                found = self._through_chain(chain if position == 1 else chain.backwards(), position)
+            found = iter([self.grounded[j][position]]) if chain is None else self._through_chain(chain, position)
             for fact, code, count in (part for part in found if len(part[0])):
                 yield fact.astype(row.dtype), row[own[np.searchsorted(codes, code)] - begin], count
 
     def _through_chain(self, chain: Chain, position: int) -> Iterator[_Through]:
         pairs = self._matrices.pairs(chain.head)
-        for first, part in self._matrices.through(chain):
+        for first, part in self._matrices.through(chain if position == 1 else chain.backwards()):
             fact = row_of_entries(part) + np.int64(first)
             columns = [column[fact] for column in pairs]
             columns[position] = part.indices
-            fact, codes, counts = _coded(self.base, chain.head, columns, part.data, fact)
-            yield fact, codes, counts
+            yield _coded(self.base, chain.head, columns, fact, part.data)
 
     @cached_property
     def _matrices(self) -> StepMatrices:
@@ -484,19 +437,17 @@ def _in_body(rule: Rule, predicate: str) -> bool:
     return any(rule.atoms[literal.position].predicate == predicate for literal in rule.body)
 
 
-def _coded(
-    base: HerbrandBase, name: str, columns: list[np.ndarray], counts: np.ndarray, *others: np.ndarray
-) -> tuple[np.ndarray, ...]:
-    """The codes of the atoms of a predicate with these columns, those that exist, with their counts and more."""
+def _coded(base: HerbrandBase, name: str, columns: list[np.ndarray], rows: np.ndarray, counts: np.ndarray) -> _Through:
+    """The codes of the atoms of a predicate with these columns, those that exist, between their rows and counts."""
     codes = base.encode_columns(base.language.predicate(name), columns)
     inside = codes >= 0
-    return tuple(part[inside] for part in (*others, codes, counts))
+    return rows[inside], codes[inside], counts[inside]
 
 
 def _rule_counts(
     store: Store, rules: Sequence[Rule], grounder: KnownBodyGrounder, progress: Progress
-) -> Iterator[_RuleCount]:
-    """The counts of each rule; refused if those of all rules so far need more memory than the store may take."""
+) -> Iterator[tuple[Codes, Int64[np.ndarray, " _"], tuple[_Through, ...]]]:
+    """The codes (ascending) that each rule concludes, their counts, and of a grounded rule what is left out of them."""
     matrices, entries, base = StepMatrices.within(store), 0, store.base
     for done, rule in enumerate(rules):
         progress("count", done, len(rules))
@@ -504,16 +455,14 @@ def _rule_counts(
         if chain is None:
             position = rule.head_positions[0]
             atoms, head = grounder.ground_rule(store, rule).atoms, rule.atoms[position]
-            parts = iter([np.unique(atoms[:, position], return_counts=True)])
+            parts: Iterator[tuple[np.ndarray, ...]] = iter([np.unique(atoms[:, position], return_counts=True)])
             if _in_body(rule, head.predicate):
                 predicate = store.language.predicate_index(head.predicate)
-                sides = [QueryPattern.of(base, predicate, i) for i in range(len(head.terms))]
-                through = tuple(_through_grounded(store, rule, atoms, side) for side in sides)
+                patterns = [QueryPattern.of(base, predicate, i) for i in range(len(head.terms))]
+                through = tuple(_through_grounded(store, rule, atoms, pattern) for pattern in patterns)
         else:
-            parts = (
-                _coded(base, chain.head, [row_of_entries(part) + np.int64(first), part.indices], part.data)
-                for first, part in matrices.counts(chain)
-            )
+            rows = ((row_of_entries(part) + np.int64(first), part) for first, part in matrices.counts(chain))
+            parts = (_coded(base, chain.head, [own, part.indices], own, part.data)[1:] for own, part in rows)
         found: list[tuple[np.ndarray, ...]] = [(np.zeros(0, np.int64),) * 2]
         for part in parts:  # the codes ascend from each part of a chain to the next
             found.append(part)
@@ -521,10 +470,10 @@ def _rule_counts(
             what = f"{entries:,} atoms that {done + 1:,} of {len(rules):,} counted rules conclude"
             store.ceiling.check(entries * BYTES_OF_ENTRY, what=what, ways_out=FEWER_RULES)
         codes, counts = map(np.concatenate, zip(*found, strict=True))
-        yield _RuleCount(codes, counts, through)
+        yield codes, counts, through
 
 
-def _through_grounded(store: Store, rule: Rule, atoms: np.ndarray, side: QueryPattern) -> _Through:
+def _through_grounded(store: Store, rule: Rule, atoms: np.ndarray, pattern: QueryPattern) -> _Through:
     """By the ground rules one by one: body atoms of the head's predicate that lie in the head's row."""
     head = atoms[:, rule.head_positions[0]]
     name = rule.atoms[rule.head_positions[0]].predicate
@@ -533,7 +482,7 @@ def _through_grounded(store: Store, rule: Rule, atoms: np.ndarray, side: QueryPa
     for literal in rule.body:
         if literal.positive and rule.atoms[literal.position].predicate == name:
             fact = atoms[:, literal.position]
-            in_row = side.located(fact)[0] == side.located(head)[0]
+            in_row = pattern.located(fact)[0] == pattern.located(head)[0]
             pairs.append(np.stack([np.searchsorted(known, fact[in_row]), np.flatnonzero(in_row)]))
     found = np.unique(np.concatenate([np.zeros((2, 0), np.int64), *pairs], axis=1), axis=1)  # a ground rule once a fact
     through, counts = np.unique(np.stack([found[0], head[found[1]]]), axis=1, return_counts=True)

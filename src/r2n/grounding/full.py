@@ -1,8 +1,4 @@
-"""Full grounding: every substitution over the typed domains, by index arithmetic, without joins.
-
-Only guards, closed body atoms and candidates need a query: it yields the substitutions of the variables they bind, and
-the other variables take all values of their domains, as axes of the result.
-"""
+"""Full grounding: every substitution over the typed domains, by index arithmetic; only conditions need a query."""
 
 from dataclasses import dataclass
 from time import perf_counter
@@ -40,14 +36,35 @@ class FullGrounder:
         """The grounding; it does not depend on the queries."""
         return ground_each(store, self.ground_rule, progress)
 
-    def query(self, store: Tables, rule: Rule) -> RuleQuery:
-        """The query for the substitutions of a rule, of the variables that conditions bind."""
-        return uncontradicted_query(store, rule)
+    def query(self, store: Tables, rule: Rule, *, every_variable: bool = False) -> RuleQuery:
+        """The substitutions that guards, closed body literals and candidates allow, of the variables that they bind.
+
+        A ground rule that contradicts a closed body literal always holds. `every_variable`: those of all variables.
+        """
+        theory, candidates = store.theory, store.candidates
+        over_candidates = [
+            (store.relation(Kind.CANDIDATE, atom.predicate), atom)
+            for atom in rule.atoms
+            if atom.predicate in candidates
+        ]
+        closed = [store.known_by(rule, literal) for literal in rule.body if theory.is_closed(rule, literal.position)]
+        terms = [term for guard in rule.guards for term in (guard.left, guard.right)]
+        terms += [term for _, atom in (*over_candidates, *(match for match, _ in closed)) for term in atom.terms]
+        bound = {term.name for term in terms if isinstance(term, Variable)}
+        domains = dict(zip(rule.variables, store.domains(rule), strict=True))
+        sought = {name: domain for name, domain in domains.items() if every_variable or name in bound}
+        return RuleQuery(
+            rule,
+            tuple(sought),
+            tuple(sought.values()),
+            joined=(*over_candidates, *(match for match, is_in in closed if is_in)),
+            absent=tuple(match for match, is_in in closed if not is_in),
+        )
 
     def ground_rule(self, store: Store, rule: Rule) -> GroundRules:
         """The ground rules of one rule."""
         start, base, constants = perf_counter(), store.base, len(store.language.constants)
-        query = uncontradicted_query(store, rule)
+        query = self.query(store, rule)
         found = store.substitutions(query, self.max_groundings).substitutions
         bound = dict(zip(query.variables, sorted_substitutions(found, constants).T, strict=True))
         pairs = zip(rule.variables, store.domains(rule), strict=True)
@@ -67,27 +84,3 @@ class FullGrounder:
             substitutions = np.stack([columns[name] for name in rule.variables]).T
             atoms = encode_substitutions(base, rule, sorted_substitutions(substitutions, constants))
         return GroundRules(rule, atoms, len(atoms), perf_counter() - start, shape if query.is_free else None)
-
-
-def uncontradicted_query(store: Tables, rule: Rule, *, every_variable: bool = False) -> RuleQuery:
-    """The substitutions that guards, closed body literals and candidates allow, of the variables that they bind.
-
-    A ground rule that contradicts a closed body literal always holds. With `every_variable`, those of all variables.
-    """
-    theory, candidates = store.theory, store.candidates
-    over_candidates = [
-        (store.relation(Kind.CANDIDATE, atom.predicate), atom) for atom in rule.atoms if atom.predicate in candidates
-    ]
-    closed = [store.known_by(rule, literal) for literal in rule.body if theory.is_closed(rule, literal.position)]
-    terms = [term for guard in rule.guards for term in (guard.left, guard.right)]
-    terms += [term for _, atom in (*over_candidates, *(match for match, _ in closed)) for term in atom.terms]
-    bound = {term.name for term in terms if isinstance(term, Variable)}
-    domains = dict(zip(rule.variables, store.domains(rule), strict=True))
-    sought = {name: domain for name, domain in domains.items() if every_variable or name in bound}
-    return RuleQuery(
-        rule,
-        tuple(sought),
-        tuple(sought.values()),
-        joined=(*over_candidates, *(match for match, is_in in closed if is_in)),
-        absent=tuple(match for match, is_in in closed if not is_in),
-    )

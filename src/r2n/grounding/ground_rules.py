@@ -20,17 +20,13 @@ BYTES_TIMES_HELD = 2  # codes in the grounding, and rows in the graph that is ma
 
 @dataclass(frozen=True, eq=False)
 class GroundRules:
-    """R_j: the ground rules of one rule.
-
-    `atoms[g, i]` is the code of ne(g, i). Rows are distinct and ascend with the substitution, variable by
-    variable. `shape` gives the sizes of the variables' domains if every substitution is there, else None.
-    """
+    """R_j: the ground rules of one rule; rows are distinct and ascend with the substitution, variable by variable."""
 
     rule: Rule
-    atoms: Int64[np.ndarray, "ground_rules positions"]
+    atoms: Int64[np.ndarray, "ground_rules positions"]  # atoms[g, i] is the code of ne(g, i)
     estimate: int
     seconds: float
-    shape: tuple[int, ...] | None = None
+    shape: tuple[int, ...] | None = None  # the sizes of the variables' domains if every substitution is there
 
     def __len__(self) -> int:
         """The number of ground rules."""
@@ -67,22 +63,15 @@ class Grounding:
 
 @dataclass(frozen=True, eq=False)
 class Neighbourhoods:
-    """The ground rules around each of many queries, each ground rule once.
-
-    `members[j]` pairs queries (their index) with ground rules of rule j (their row in `grounding`), sorted by query,
-    then by row.
-    """
+    """The ground rules around each of many queries, each ground rule once."""
 
     grounding: Grounding
-    members: tuple[Int64[np.ndarray, "_ 2"], ...]
+    members: tuple[Int64[np.ndarray, "_ 2"], ...]  # for each rule, queries with rows of its ground rules, sorted
 
 
 @runtime_checkable
 class Grounder(Protocol):
-    """A strategy: a frozen dataclass whose fields are the grounding options that it takes.
-
-    Its class attributes are its `name` and its abilities.
-    """
+    """A strategy: a frozen dataclass of its grounding options, with its `name` and abilities as class attributes."""
 
     @property
     def reads_evidence(self) -> bool:

@@ -4,6 +4,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from functools import cached_property
+from operator import itemgetter
 
 import numpy as np
 from jaxtyping import Bool, Int64
@@ -35,22 +37,24 @@ class Relation:
     """Distinct atoms: their codes, and their arguments (ids below `constants`), a column per position.
 
     `domains` are those of the positions; `encode` turns columns of arguments into codes. The constants of a domain are
-    a relation with one position, where a code is the constant's id. `cut_from` is a larger relation, and a mask of the
-    atoms of it that are kept.
+    a relation with one position, where a code is the constant's id: the default. `cut_from` is a larger relation, and
+    a mask of the atoms of it that are kept. If an engine alone holds the atoms, `counts` has their number, and the
+    number of distinct constants at each position.
     """
 
     name: str
     domains: tuple[Domain, ...]
-    codes: Codes
-    rows: Int64[np.ndarray, "atoms positions"]
     constants: int
-    encode: Callable[[list[np.ndarray]], np.ndarray]
+    codes: Codes = field(default_factory=lambda: np.zeros(0, np.int64))
+    rows: Int64[np.ndarray, "atoms positions"] = field(default_factory=lambda: np.zeros((0, 0), np.int64))
+    encode: Callable[[list[np.ndarray]], np.ndarray] = itemgetter(0)
+    counts: tuple[int, ...] | None = None
     cut_from: "tuple[Relation, Bool[np.ndarray, ' _']] | None" = None
     _indexes: dict[int, tuple[np.ndarray, np.ndarray]] = field(default_factory=dict)
 
     def __len__(self) -> int:
         """The number of atoms."""
-        return len(self.rows)
+        return len(self.rows) if self.counts is None else self.counts[0]
 
     @property
     def table(self) -> AtomTable:
@@ -78,6 +82,8 @@ class Relation:
 
     def distinct(self, position: int) -> int:
         """The number of distinct constants at a position."""
+        if self.counts is not None:
+            return self.counts[1 + position]
         return int(np.count_nonzero(np.diff(self.index(position)[1])))
 
     def holds(self, columns: list[np.ndarray]) -> Bool[np.ndarray, " atoms"]:
@@ -101,8 +107,7 @@ class RuleQuery:
     """The substitutions of a rule's `variables` over their `domains` that meet the rule's guards and these conditions.
 
     Every `joined` atom is in its relation, no `absent` atom is, at most `width` of the `counted` atoms are not, and
-    the atoms of each pair in `apart` differ. Every variable of a condition is among the `variables`. `ranging` are the
-    variables that no joined atom binds within just their domain, as atoms of their domains' relations.
+    the atoms of each pair in `apart` differ. Every variable of a condition is among the `variables`.
     """
 
     rule: Rule
@@ -113,22 +118,21 @@ class RuleQuery:
     counted: tuple[Match, ...] = ()
     width: int = 0
     apart: tuple[tuple[Atom, Atom], ...] = ()
-    ranging: tuple[Match, ...] = field(init=False)
 
-    def __post_init__(self) -> None:
-        """Find the variables that have to be looked up in their domains."""
+    @cached_property
+    def ranging(self) -> tuple[Match, ...]:
+        """The variables that no joined atom binds within just their domain, as atoms of their domains' relations."""
         bound = {
             (term.name, domain.name)
             for relation, atom in self.joined
             for term, domain in zip(atom.terms, relation.domains, strict=True)
             if isinstance(term, Variable)
         }
-        ranging = tuple(
+        return tuple(
             (domain, Atom(domain.name, (Variable(name),)))
             for name, domain in zip(self.variables, self.domains, strict=True)
             if (name, domain.domains[0].name) not in bound
         )
-        object.__setattr__(self, "ranging", ranging)
 
     @property
     def is_free(self) -> bool:
@@ -189,10 +193,7 @@ class Tables(ABC):
         return tuple(map(self.domain, self.theory.variable_domains(rule)))
 
     def known_by(self, rule: Rule, literal: Literal) -> tuple[Match, bool]:
-        """What makes a body literal known: its atom is (True), or is not (False), in a relation.
-
-        A positive literal is known by a fact, a negative one by a denied atom, or in a closed world by no fact.
-        """
+        """What makes a body literal known: its atom is (True) in facts or denied atoms, or is not (False) in facts."""
         atom = rule.atoms[literal.position]
         closed = not literal.positive and self.theory.is_closed(rule, literal.position)
         kind = Kind.FACT if literal.positive or closed else Kind.DENIED
@@ -205,8 +206,7 @@ class TooManyRowsError(Exception):
 
 def joined(query: RuleQuery, language: Language, most_rows: int) -> Substitutions:
     """The substitutions of a query, unsorted and distinct; TooManyRowsError if a join has more than `most_rows`."""
-    found = _Bindings(language, most_rows)
-    left = list(query.joined)
+    found, left = _Bindings(language, most_rows), list(query.joined)
     while left:  # the atom that leaves the fewest rows, again and again
         best = 0 if len(left) == 1 else int(np.argmin([found.joined_rows(*match) for match in left]))
         found.join(*left.pop(best))
@@ -217,8 +217,8 @@ def joined(query: RuleQuery, language: Language, most_rows: int) -> Substitution
     for relation, atom in query.absent:
         found.keep(~found.holds(relation, atom))
     for some, other in query.apart:
-        pairs = zip(some.terms, other.terms, strict=True)
-        found.keep(~np.logical_and.reduce([found.value(left) == found.value(right) for left, right in pairs]))
+        differ = [found.value(a) != found.value(b) for a, b in zip(some.terms, other.terms, strict=True)]
+        found.keep(np.logical_or.reduce(differ))
     if len(query.counted) > query.width:
         missing = [~found.holds(relation, atom) for relation, atom in query.counted]
         found.keep(np.sum(missing, axis=0) <= query.width)
@@ -294,9 +294,7 @@ class _Bindings:
             self.keep(np.logical_and.reduce(agrees))
 
 
-def encode_substitutions(
-    base: HerbrandBase, rule: Rule, substitutions: Substitutions
-) -> Int64[np.ndarray, "ground_rules positions"]:
+def encode_substitutions(base: HerbrandBase, rule: Rule, substitutions: Substitutions) -> Int64[np.ndarray, "_ _"]:
     """The codes of the rule's atoms under substitutions: constant ids, a column for each of the rule's variables."""
     columns = dict(zip(rule.variables, substitutions.T, strict=True))
     atoms = np.empty((len(rule.atoms), len(substitutions)), np.int64)
@@ -314,9 +312,7 @@ def encode_atom(base: HerbrandBase, atom: Atom, columns: dict[str, np.ndarray]) 
     return base.encode_columns(base.language.predicate(atom.predicate), arguments)
 
 
-def are_candidates(
-    knowledge: KnowledgeBase, rule: Rule, atoms: Int64[np.ndarray, "ground_rules positions"]
-) -> Bool[np.ndarray, " ground_rules"]:
+def are_candidates(knowledge: KnowledgeBase, rule: Rule, atoms: np.ndarray) -> Bool[np.ndarray, " ground_rules"]:
     """Whether all atoms of a ground rule are candidates, as far as their predicates have any."""
     kept = np.ones(len(atoms), bool)
     for i, atom in enumerate(rule.atoms):
@@ -327,7 +323,7 @@ def are_candidates(
 
 def sorted_substitutions(substitutions: Substitutions, constants: int, *, distinct: bool = False) -> Substitutions:
     """Substitutions over ids below `constants` in ascending order, variable by variable; `distinct`: each once."""
-    if constants ** substitutions.shape[1] < 2**63:  # one number per substitution sorts faster than several columns
+    if constants ** substitutions.shape[1] < 2**63:  # one number per substitution is faster to sort
         key = _keys(substitutions, constants)
         if bool((key[1:] > key[:-1]).all()):
             return substitutions

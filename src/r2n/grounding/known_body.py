@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from time import perf_counter
 
 from r2n.data.herbrand import Codes
-from r2n.grounding.full import FullGrounder, uncontradicted_query
+from r2n.grounding.full import FullGrounder
 from r2n.grounding.ground_rules import Grounding, GroundRules, ground_each
 from r2n.grounding.joins import (
     MAX_GROUNDINGS,
@@ -36,19 +36,27 @@ class KnownBodyGrounder:
         answers: dict[Hashable, Answer] = {}  # mined rules often share a body: each is joined once
         return ground_each(store, lambda store, rule: self.ground_rule(store, rule, answers), progress)
 
-    def query(self, store: Tables, rule: Rule) -> RuleQuery:
-        """The query for the substitutions of a rule."""
-        return known_body_query(store, rule) if rule.body else uncontradicted_query(store, rule)
+    def query(self, store: Tables, rule: Rule, *, every_variable: bool = False) -> RuleQuery:
+        """The query for the substitutions of a rule; without a body, of every variable only if that is wanted."""
+        if not rule.body:
+            return FullGrounder().query(store, rule, every_variable=every_variable)
+        known = [store.known_by(rule, literal) for literal in rule.body]
+        return RuleQuery(
+            rule,
+            rule.variables,
+            store.domains(rule),
+            joined=tuple(match for match, is_in in known if is_in),
+            absent=tuple(match for match, is_in in known if not is_in),
+        )
 
     def ground_rule(self, store: Store, rule: Rule, answers: dict[Hashable, Answer] | None = None) -> GroundRules:
         """The ground rules of one rule; `answers` caches those of bodies for the rules that share them."""
         start, knowledge = perf_counter(), store.knowledge
         if not rule.body:
             return FullGrounder(self.max_groundings).ground_rule(store, rule)
-        cached = {} if answers is None else answers
-        body = _body_up_to_names(store, rule)
+        cached, body = {} if answers is None else answers, _body_up_to_names(store, rule)
         if body not in cached:
-            found = store.substitutions(known_body_query(store, rule), self.max_groundings)
+            found = store.substitutions(self.query(store, rule), self.max_groundings)
             ordered = sorted_substitutions(found.substitutions, len(store.language.constants))
             cached[body] = Answer(ordered, found.estimate)
         atoms = encode_substitutions(knowledge.base, rule, cached[body].substitutions)
@@ -68,15 +76,3 @@ def _body_up_to_names(store: Store, rule: Rule) -> Hashable:
     body = tuple((atom.predicate, terms(atom.terms), positive) for atom, positive in atoms)
     guards = tuple(terms((guard.left, guard.right)) for guard in rule.guards)
     return body, guards, store.knowledge.theory.variable_domains(rule)
-
-
-def known_body_query(store: Tables, rule: Rule) -> RuleQuery:
-    """The substitutions of a rule under which every body literal is known."""
-    known = [store.known_by(rule, literal) for literal in rule.body]
-    return RuleQuery(
-        rule,
-        rule.variables,
-        store.domains(rule),
-        joined=tuple(match for match, is_in in known if is_in),
-        absent=tuple(match for match, is_in in known if not is_in),
-    )

@@ -3,41 +3,36 @@
 Views of Spark: `stated_N` (predicate, truth, split, c0, c1, ...) holds the facts of N positions as text, `constants`
 (id, name, in_0, in_1, ...) the constants in order of name, `facts_N` (p, truth, split, a0, a1, ...) the facts as ids,
 `fact_i` and `denied_i` (a0, a1, ...) the training facts of the i-th predicate, `domain_k` (a0) the k-th domain, and
-`place_k` (a0, place) the index of each constant in it. This process holds only counts and checksums.
+`index_k` (a0, number) the index of each constant in it. This process holds only counts and checksums.
 """
 
 import shutil
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-import duckdb
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 import sqlglot
 from sqlglot import exp
 
 from r2n.data.conjunctive import AtomTable
-from r2n.data.derived import add_derived
 from r2n.data.encoding import complete, declaration, outside_domain, rule_constants, wrong_arity
-from r2n.data.fact_database import FactDatabase, Select
 from r2n.data.herbrand import first_codes
 from r2n.data.problem import TRAIN, ProblemFile, TableOptions, checked_path, listed_constants
 from r2n.data.records import settle
 from r2n.data.stored_tables import as_text, cell_sql
 from r2n.data.tables import FALSE, TRUE, Facts, Table, facts_from_records, layout_of
-from r2n.errors import ConfigError, DataError, Location, R2NError
+from r2n.errors import ConfigError, DataError, Location
 from r2n.files import replace_folder, scratch_folder
-from r2n.grounding.cache import Content, KeptGrounder, RuleParts, Tally, opened_for_writing, parts_of, write_manifest
-from r2n.grounding.full import FullGrounder, uncontradicted_query
+from r2n.grounding.cache import KeptGrounder, RuleParts, Tally, digest_of_tallies, opened_for_writing, write_manifest
+from r2n.grounding.full import FullGrounder
 from r2n.grounding.ground_rules import Grounder
 from r2n.grounding.joins import Kind, Relation, RuleQuery, Tables, check_budget
-from r2n.grounding.known_body import KnownBodyGrounder, known_body_query
+from r2n.grounding.known_body import KnownBodyGrounder
 from r2n.grounding.spark import SparkEngine, parquet_of, spark_sql
 from r2n.logic.formula import Constant, Variable
 from r2n.logic.language import Domain, Language
@@ -48,19 +43,19 @@ from r2n.progress import Progress, no_progress
 
 TABLE = "table:"
 """How a file's name begins that is no file but a table of Spark's catalog."""
-BACKGROUND = "background"
 COUNT_FIRST = 10  # ground rules are counted before they are made if the estimate is above this part of the budget
 _LOWER_BITS = 33  # of monotonically_increasing_id: the row within its partition
 
 
 def why_not_remote(file: ProblemFile, options: GroundingOptions) -> str | None:
     """Why a problem has to be grounded in one process; None if Spark can do it."""
-    specs = [*file.facts.train, *file.facts.background, *(s for part in file.queries.splits().values() for s in part)]
-    others = [spec.file for spec in specs if not _is_read_by_spark(spec)]
-    if not specs or others:
-        return f"{others[0]} is no Parquet and no table of Spark's" if others else "there is no table of facts"
+    specs = [*file.facts.train, *(spec for split in file.queries.splits().values() for spec in split)]
+    other = next((spec.file for spec in specs if not _is_read_by_spark(spec)), None)
     reasons = {
+        "there is no table of facts": not specs,
+        f"{other} is no Parquet and no table of Spark's": other is not None,
         "candidates are found in one process": bool(file.candidates),
+        "derived facts are made in one process": bool(file.derived),
         "wrong rows are skipped in one process": file.on_error == "skip",
         "reciprocals are made in one process": options.reciprocal,
         "backward chaining goes on from what is found": options.strategy == "backward",
@@ -75,100 +70,75 @@ def _is_read_by_spark(spec: TableOptions) -> bool:
     return name.startswith(TABLE) or (bool(name) and is_parquet)
 
 
+@dataclass(frozen=True, eq=False)
+class StatedFacts:
+    """The facts of a table: a SELECT (predicate, truth, c0, c1, ...), and its predicates, each without rows."""
+
+    select: str
+    groups: list[Facts]
+    split: str = TRAIN
+
+
 def open_problem(engine: SparkEngine, file: ProblemFile, folder: Path, scratch: Path) -> "RemoteTables":
     """The tables of a problem in Spark; its files are under `scratch`."""
     theory = read_theory(checked_path(folder, file.theory)) if file.theory else Theory()
-    stated = StatedFacts(engine)
-    for split, specs in {TRAIN: file.facts.train, **file.queries.splits(), BACKGROUND: file.facts.background}.items():
-        for spec in specs:
-            stated.read(spec, folder, split)
-    if file.derived:
-        stated.derive(file.derived, scratch, str(folder / "problem.toml"))
+    splits = {TRAIN: file.facts.train, **file.queries.splits()}
+    specs = [(split, spec) for split, given in splits.items() for spec in given]
+    stated = [read_table(engine, spec, folder, split, f"read_{i}") for i, (split, spec) in enumerate(specs)]
     domains = {name: listed_constants(given, folder) for name, given in file.domains.items()}
-    return remote_tables(stated, theory, domains, scratch)
+    return remote_tables(engine, stated, theory, domains, scratch)
 
 
 def _text(value: str) -> str:
     return exp.Literal.string(value).sql("spark")
 
 
-def _name(value: str) -> str:
-    return exp.to_identifier(value, quoted=True).sql("spark")
-
-
-def _columns(arity: int, letter: str = "a", first: int = 0) -> list[str]:
-    return [f"{letter}{i}" for i in range(first, first + arity)]
+def _columns(arity: int, letter: str = "a") -> list[str]:
+    return [f"{letter}{i}" for i in range(arity)]
 
 
 def _any_of(values: Iterable[str]) -> str:
     return f"({', '.join(map(_text, values))})"
 
 
-@dataclass(frozen=True, eq=False)
-class StatedFacts:
-    """The facts of tables: SELECTs (predicate, truth, c0, c1, ...), each with its split and its predicates."""
-
-    engine: SparkEngine
-    parts: list[tuple[str, str, list[Facts]]] = field(default_factory=list)
-
-    def groups(self, *splits: str) -> list[Facts]:
-        """The predicates of some splits."""
-        return [group for split, _, groups in self.parts if split in splits for group in groups]
-
-    def read(self, spec: TableOptions, folder: Path, split: str) -> None:
-        """Read a table, in one pass over its rows; the first wrong row is refused as if it were read here."""
-        source, relation = _relation(spec, folder)
-        schema = self.engine.arrow(f"SELECT * FROM {relation} LIMIT 0").schema
-        records = as_text(schema.empty_table(), source)
-        layout = layout_of(records, spec.predicate, spec.columns, spec.label)
-        texts: dict[int | None, str] = {None: _text(spec.predicate or "")}
-        kinds = []
-        for i in (*layout.arguments, layout.predicate, layout.label):
-            if i is not None:
-                cell = exp.to_identifier(records.names[i], quoted=True).sql("duckdb")
-                sql = cell_sql(cell, schema.field(records.names[i]).type)
-                texts[i], kind = (sqlglot.transpile(part, read="duckdb", write="spark")[0] for part in sql)
-                kinds.append(f"({kind}) IS NULL")
-        label = "'true'" if layout.label is None else f"lower({texts[layout.label]})"
-        cells = ["predicate", *_columns(len(layout.arguments), "c")]
-        outputs = [f"{texts[i]} AS {c}" for i, c in zip((layout.predicate, *layout.arguments), cells, strict=True)]
-        is_full = " AND ".join(f"coalesce({cell}, '') <> ''" for cell in cells)
-        is_fine = " AND ".join([*kinds, f"coalesce({label}, '') IN {_any_of((*TRUE, *FALSE))}"])
-        view, may_be_empty = f"read_{len(self.parts)}", spec.empty == "skip"
-        is_wrong = "is_full AND NOT is_fine" if may_be_empty else "NOT (is_full AND is_fine)"
-        outputs += [f"{label} IN {_any_of(TRUE)} AS truth", f"{is_fine} AS is_fine"]
-        rows = f"SELECT struct(*) AS given, {', '.join(outputs)} FROM {relation}"
-        self.engine.view(view, f"SELECT *, {is_full} AS is_full FROM ({rows})")
-        found = self.engine.ask(
-            f"SELECT predicate, bool_or(is_full) AS stated, bool_or({is_wrong}) AS wrong FROM {view} GROUP BY predicate"
-        )
-        if found["wrong"].any():
-            row = as_text(self.engine.arrow(f"SELECT given.* FROM {view} WHERE {is_wrong} LIMIT 1"), source)
-            row = replace(row, locate=lambda *_: Location(source))
-            table = Table(schema.empty_table(), spec.predicate, tuple(spec.columns), spec.label, empty=spec.empty)
-            settle(facts_from_records(table, row)[1], "raise")
-            raise DataError("a row states nothing", where=Location(source))
-        predicates = sorted(found["predicate"][found["stated"].astype(bool)].tolist())
-        select = f"SELECT predicate, truth, {', '.join(cells[1:])} FROM {view} WHERE is_full"
-        self.parts.append((split, select, [_without_rows(name, len(cells) - 1, source) for name in predicates]))
-
-    def derive(self, definitions: Mapping[str, str | Sequence[str]], scratch: Path, source: str) -> None:
-        """Add the facts of definitions, predicate by predicate; a later one may use those before."""
-        with closing(duckdb.connect()) as connection:
-            database = SparkDatabase(connection, self, scratch)
-            for name, given in definitions.items():
-                before, where = len(database.rows[name, True]), f"{source} [derived] {name}"
-                add_derived(database, name, (given,) if isinstance(given, str) else tuple(given), where)
-                arity, found = database.arities[name], database.rows[name, True][before:]
-                rows = " UNION ALL ".join(found or [database.nothing(name)])
-                cells = ", ".join(f"c{i + 1} AS c{i}" for i in range(arity))
-                select = f"SELECT {_text(name)} AS predicate, true AS truth, {cells} FROM ({rows})"
-                self.parts.append((TRAIN, select, [_without_rows(name, arity, where)]))
-
-
-def _without_rows(predicate: str, arity: int, source: str) -> Facts:
-    none = pa.array([], pa.string())
-    return Facts(predicate, (none,) * arity, np.zeros(0, bool), np.zeros(0, np.int64), Table(Path(source)))
+def read_table(engine: SparkEngine, spec: TableOptions, folder: Path, split: str, view: str) -> StatedFacts:
+    """Read a table as a view, in one pass over its rows; the first wrong row is refused as if it were read here."""
+    source, relation = _relation(spec, folder)
+    schema = engine.arrow(f"SELECT * FROM {relation} LIMIT 0").schema
+    records = as_text(schema.empty_table(), source)
+    layout = layout_of(records, spec.predicate, spec.columns, spec.label)
+    texts: dict[int | None, str] = {None: _text(spec.predicate or "")}
+    kinds = []
+    for i in (*layout.arguments, layout.predicate, layout.label):
+        if i is not None:
+            cell = exp.to_identifier(records.names[i], quoted=True).sql("duckdb")
+            sql = cell_sql(cell, schema.field(records.names[i]).type)
+            texts[i], kind = (sqlglot.transpile(part, read="duckdb", write="spark")[0] for part in sql)
+            kinds.append(f"({kind}) IS NULL")
+    label = "'true'" if layout.label is None else f"lower({texts[layout.label]})"
+    cells = ["predicate", *_columns(len(layout.arguments), "c")]
+    outputs = [f"{texts[i]} AS {c}" for i, c in zip((layout.predicate, *layout.arguments), cells, strict=True)]
+    is_full = " AND ".join(f"coalesce({cell}, '') <> ''" for cell in cells)
+    is_fine = " AND ".join([*kinds, f"coalesce({label}, '') IN {_any_of((*TRUE, *FALSE))}"])
+    is_wrong = "is_full AND NOT is_fine" if spec.empty == "skip" else "NOT (is_full AND is_fine)"
+    outputs += [f"{label} IN {_any_of(TRUE)} AS truth", f"{is_fine} AS is_fine"]
+    rows = f"SELECT struct(*) AS given, {', '.join(outputs)} FROM {relation}"
+    engine.view(view, f"SELECT *, {is_full} AS is_full FROM ({rows})")
+    found = engine.ask(
+        f"SELECT predicate, bool_or(is_full) AS stated, bool_or({is_wrong}) AS wrong FROM {view} GROUP BY predicate"
+    )
+    if found["wrong"].any():
+        row = as_text(engine.arrow(f"SELECT given.* FROM {view} WHERE {is_wrong} LIMIT 1"), source)
+        row = replace(row, locate=lambda *_: Location(source))
+        table = Table(schema.empty_table(), spec.predicate, tuple(spec.columns), spec.label, empty=spec.empty)
+        settle(facts_from_records(table, row)[1], "raise")
+        raise DataError("a row states nothing", where=Location(source))
+    none, where = pa.array([], pa.string()), Table(Path(source))
+    groups = [
+        Facts(name, (none,) * len(layout.arguments), np.zeros(0, bool), np.zeros(0, np.int64), where)
+        for name in sorted(found["predicate"][found["stated"].astype(bool)].tolist())
+    ]
+    return StatedFacts(f"SELECT predicate, truth, {', '.join(cells[1:])} FROM {view} WHERE is_full", groups, split)
 
 
 def _relation(spec: TableOptions, folder: Path) -> tuple[str, str]:
@@ -180,109 +150,24 @@ def _relation(spec: TableOptions, folder: Path) -> tuple[str, str]:
         )
     if spec.file.startswith(TABLE):
         name = spec.file.removeprefix(TABLE)
-        return name, ".".join(map(_name, name.split(".")))
+        return name, ".".join(exp.to_identifier(part, quoted=True).sql("spark") for part in name.split("."))
     path = checked_path(folder, spec.file)
     if not path.exists():
         raise DataError("there is no such file", where=Location(str(path)))
     return str(path), parquet_of(path)
 
 
-class SparkDatabase(FactDatabase):
-    """The tables of all predicates with Spark; DuckDB checks a definition over empty tables of the same names."""
-
-    def __init__(self, connection: duckdb.DuckDBPyConnection, stated: StatedFacts, scratch: Path) -> None:
-        """Tables of training facts and background; derived facts are written under `scratch`."""
-        self.engine, self.scratch = stated.engine, scratch
-        self.rows: dict[tuple[str, bool], list[str]] = defaultdict(list)
-        self._counts: dict[tuple[str, int], int] = {}
-        first: dict[str, Facts] = {}
-        for group in stated.groups(TRAIN, BACKGROUND):
-            before = first.setdefault(group.predicate, group)
-            if len(group.arguments) != len(before.arguments):
-                raise wrong_arity(group, len(before.arguments), f"it is first stated in {before.table.name}")
-        super().__init__(connection, list(first.values()))
-        for split, select, groups in stated.parts:
-            for group in groups if split in (TRAIN, BACKGROUND) else ():
-                cells = ", ".join(f"c{i} AS c{i + 1}" for i in range(len(group.arguments)))
-                for truth in (True, False):
-                    where = f"predicate = {_text(group.predicate)} AND {'' if truth else 'NOT '}truth"
-                    self.rows[group.predicate, truth].append(f"SELECT {cells} FROM ({select}) WHERE {where}")
-
-    def count(self, predicate: str) -> int:
-        """The number of a predicate's true atoms."""
-        key = predicate, len(self.rows[predicate, True])
-        if predicate in self.arities and key not in self._counts:
-            self._counts[key] = int(self.engine.ask(f"SELECT count(*) AS n FROM ({self._union(predicate)})")["n"][0])
-        return self._counts.get(key, 0)
-
-    def _union(self, predicate: str, truth: bool = True) -> str:
-        return " UNION ".join(self.rows[predicate, truth] or [self.nothing(predicate)])
-
-    def nothing(self, predicate: str) -> str:
-        """No row of a predicate's table, in SQL."""
-        cells = ", ".join(f"CAST(NULL AS STRING) AS {name}" for name in _columns(self.arities[predicate], "c", 1))
-        return f"SELECT {cells} WHERE false"
-
-    def add(self, predicate: str, select: Select) -> None:
-        """Add the rows of a definition that the table does not have yet."""
-        super().add(predicate, select)
-        query = sqlglot.parse_one(select.sql, dialect="duckdb")
-        local = {cte.alias.casefold() for cte in query.find_all(exp.CTE)}
-        by_case = {name.casefold(): name for name in self.arities}
-        for number, table in enumerate(list(query.find_all(exp.Table))):
-            name = by_case.get(table.name.casefold())
-            if name is not None and (table.db or table.name.casefold() not in local):
-                self.engine.view(f"given_{number}", self._union(name, table.db != "denied"))
-                alias = table.args.get("alias") or exp.TableAlias(this=exp.to_identifier(table.name, quoted=True))
-                table.replace(exp.Table(this=exp.to_identifier(f"given_{number}"), alias=alias))
-        names = _columns(self.arities[predicate], "c", 1)
-        folder = self.scratch / f"derived_{len(list(self.scratch.glob('derived_*')))}"
-        try:
-            self.engine.view("given", query.sql("spark"))
-            given = zip(self.engine.arrow("SELECT * FROM given LIMIT 0").column_names, names, strict=True)
-            cells = ", ".join(f"CAST(given.{_name(column)} AS STRING) AS {name}" for column, name in given)
-            self.engine.write(f"SELECT {cells} FROM given EXCEPT ({self._union(predicate)})", folder)
-        except R2NError as error:
-            raise select.error(error.what, hint=error.hint) from error
-        empty = " OR ".join(f"coalesce({name}, '') = ''" for name in names)
-        found = self.engine.ask(f"SELECT count(*) AS n, count_if({empty}) AS empty FROM {parquet_of(folder)}")
-        if found["empty"][0]:
-            raise select.error(f"a column has no value in {int(found['empty'][0]):,} rows")
-        if found["n"][0]:
-            self.rows[predicate, True].append(f"SELECT {', '.join(names)} FROM {parquet_of(folder)}")
-
-
-@dataclass(frozen=True, eq=False)
-class RemoteRelation(Relation):
-    """Atoms that Spark holds; `counts` is their number, and by position the number of constants."""
-
-    counts: tuple[int, ...] = (0,)
-
-    def __len__(self) -> int:
-        """The number of atoms."""
-        return self.counts[0]
-
-    def distinct(self, position: int) -> int:
-        """The number of distinct constants at a position."""
-        return self.counts[1 + position]
-
-
 @dataclass(frozen=True, eq=False)
 class RemoteTables(Tables):
-    """Spark's views of facts and domains, and their counts.
-
-    `known` has for each predicate and truth the number of atoms, the exclusive or of their hashes, and by position the
-    number of constants; `sizes` the number of constants of each domain, `offsets` the first code of each predicate, and
-    `ids` those of the constants in rules.
-    """
+    """Spark's views of facts and domains, and their counts."""
 
     engine: SparkEngine
     completed: Theory
     constants: int
-    sizes: tuple[int, ...]
-    known: Mapping[tuple[int, bool], tuple[int, ...]]
-    offsets: np.ndarray
-    ids: Mapping[str, int] = field(default_factory=dict)
+    sizes: tuple[int, ...]  # the number of constants of each domain
+    known: Mapping[tuple[int, bool], tuple[int, ...]]  # by predicate and truth: number, hash, constants by position
+    offsets: np.ndarray  # the first code of each predicate
+    ids: Mapping[str, int] = field(default_factory=dict)  # of the constants in rules
 
     @property
     def theory(self) -> Theory:
@@ -291,33 +176,30 @@ class RemoteTables(Tables):
 
     def predicate_index(self, name: str) -> int:
         """The index of a predicate in the theory."""
-        return next(i for i, predicate in enumerate(self.theory.predicates) if predicate.name == name)
+        return [predicate.name for predicate in self.theory.predicates].index(name)
 
     def size(self, domain: Domain) -> int:
         """The number of constants of a domain."""
         return self.sizes[self.theory.domains.index(domain)]
 
-    def relation(self, kind: Kind, predicate: str) -> RemoteRelation:
+    def relation(self, kind: Kind, predicate: str) -> Relation:
         """The predicate's facts or denied atoms."""
         i = self.predicate_index(predicate)
         domains = self.theory.predicates[i].domains
         count, _, *distinct = self.known.get((i, kind is Kind.FACT), (0,) * (2 + len(domains)))
-        return self._relation(f"{kind.value}_{i}", domains, (count, *distinct))
+        return Relation(f"{kind.value}_{i}", domains, self.constants, counts=(count, *distinct))
 
-    def domain(self, domain: Domain) -> RemoteRelation:
+    def domain(self, domain: Domain) -> Relation:
         """The constants of a domain."""
-        return self._relation(f"domain_{self.theory.domains.index(domain)}", (domain,), (self.size(domain),) * 2)
-
-    def _relation(self, name: str, domains: tuple[Domain, ...], counts: tuple[int, ...]) -> RemoteRelation:
-        nothing, rows = np.zeros(0, np.int64), np.zeros((0, len(domains)), np.int64)
-        return RemoteRelation(name, domains, nothing, rows, self.constants, lambda _: nothing, counts=counts)
+        name = f"domain_{self.theory.domains.index(domain)}"
+        return Relation(name, (domain,), self.constants, counts=(self.size(domain),) * 2)
 
 
 def remote_tables(
-    stated: StatedFacts, theory: Theory, given: Mapping[str, Sequence[str]], scratch: Path
+    engine: SparkEngine, stated: list[StatedFacts], theory: Theory, given: Mapping[str, Sequence[str]], scratch: Path
 ) -> RemoteTables:
     """Number the constants of the facts, and write the facts as tables of ids under `scratch`."""
-    engine, groups = stated.engine, [g for split, _, found in stated.parts if split != BACKGROUND for g in found]
+    groups = [group for part in stated for group in part.groups]
     theory, language = complete(theory, groups, given, are_all_here=False)
     for group in groups:
         try:
@@ -329,9 +211,9 @@ def remote_tables(
     arities = sorted({predicate.arity for predicate in theory.predicates})
     for arity in arities:
         parts = [
-            f"SELECT *, {_text(split)} AS split FROM ({select})"
-            for split, select, found in stated.parts
-            if split != BACKGROUND and found and len(found[0].arguments) == arity
+            f"SELECT *, {_text(part.split)} AS split FROM ({part.select})"
+            for part in stated
+            if part.groups and len(part.groups[0].arguments) == arity
         ]
         cells = ", ".join(f"'' AS c{i}" for i in range(arity))
         nothing = f"SELECT '' AS predicate, true AS truth, {cells}, '' AS split WHERE false"
@@ -341,9 +223,7 @@ def remote_tables(
     ids: dict[str, int] = {}
     named = rule_constants(theory)
     if named:
-        found = engine.ask(
-            f"SELECT * FROM constants WHERE name IN {_any_of(dict.fromkeys(name for name, *_ in named))}"
-        )
+        found = engine.ask(f"SELECT * FROM constants WHERE name IN {_any_of({name: None for name, *_ in named})}")
         rows = {name: row for row, name in enumerate(found["name"].tolist())}
         for name, domain, where in named:
             if name not in rows or not found[f"in_{theory.domains.index(domain)}"][rows[name]]:
@@ -360,26 +240,18 @@ def remote_tables(
 def _number_constants(
     engine: SparkEngine, theory: Theory, language: Language, gathered: set[Domain], arities: list[int], scratch: Path
 ) -> tuple[int, tuple[int, ...]]:
-    """Collect the constants and number them by name; the number of all, and of each domain.
-
-    `language` has those that theory and problem file list; a gathered domain has the constants of its positions.
-    """
+    """Number all constants by name, those of `language` and of gathered domains; how many there are, and by domain."""
     domains = theory.domains
-    leaves = [(k, domain) for k, domain in enumerate(domains) if not domain.parts]
-    listed = [(language.constants[i], k) for k, domain in leaves for i in language.members(domain)]
+    listed = [(language.constants[i], k) for k, d in enumerate(domains) if not d.parts for i in language.members(d)]
     names, numbers = pa.array([name for name, _ in listed], pa.string()), pa.array([k for _, k in listed], "int32")
     engine.load("listed", {"name": names, "k": numbers})
     selects = ["SELECT name, k FROM listed"]
-    for arity in arities:
-        for i in range(arity):
-            positions = {
-                p.name: domains.index(p.domains[i])
-                for p in theory.predicates
-                if p.arity == arity and p.domains[i] in gathered
-            }
-            if positions:
-                where = f"WHERE predicate IN {_any_of(positions)}"
-                selects.append(f"SELECT DISTINCT c{i} AS name, {_lookup(positions)} AS k FROM stated_{arity} {where}")
+    for arity, i in ((size, i) for size in arities for i in range(size)):
+        declared = [p for p in theory.predicates if p.arity == arity and p.domains[i] in gathered]
+        if declared:
+            positions = {p.name: domains.index(p.domains[i]) for p in declared}
+            where = f"WHERE predicate IN {_any_of(positions)}"
+            selects.append(f"SELECT DISTINCT c{i} AS name, {_lookup(positions)} AS k FROM stated_{arity} {where}")
 
     def inside(domain: Domain) -> str:
         if domain.parts:
@@ -395,7 +267,7 @@ def _number_constants(
     for k in range(len(domains)):
         engine.view(f"domain_{k}", f"SELECT id AS a0 FROM constants WHERE in_{k}")
         if sizes[k] < count:
-            number_rows(engine, f"domain_{k}", "a0", scratch / f"place_{k}", f"place_{k}", "place")
+            number_rows(engine, f"domain_{k}", "a0", scratch / f"index_{k}", f"index_{k}", "number")
     return count, tuple(sizes)
 
 
@@ -414,9 +286,8 @@ def number_rows(engine: SparkEngine, view: str, key: str, folder: Path, called: 
     written = parquet_of(folder)
     counts = engine.ask(f"SELECT shiftright(_m, {_LOWER_BITS}) AS part, count(*) AS n FROM {written} GROUP BY 1")
     order = np.argsort(counts["part"])
-    parts, sizes = counts["part"][order].tolist(), counts["n"][order]
-    before = (np.cumsum(sizes) - sizes).tolist()
-    entries = ", ".join(f"{part}L, {start}L" for part, start in zip(parts, before, strict=True))
+    before = np.cumsum(counts["n"][order]) - counts["n"][order]
+    entries = ", ".join(f"{part}L, {start}L" for part, start in zip(counts["part"][order], before, strict=True))
     first = f"element_at(map({entries}), shiftright(_m, {_LOWER_BITS}))" if entries else "0L"
     columns = ", ".join(name for name in engine.arrow(f"SELECT * FROM {written} LIMIT 0").column_names if name != "_m")
     engine.view(called, f"SELECT {columns}, {first} + (_m & {2**_LOWER_BITS - 1}L) AS {number} FROM {written}")
@@ -425,10 +296,7 @@ def number_rows(engine: SparkEngine, view: str, key: str, folder: Path, called: 
 def _encode(
     engine: SparkEngine, theory: Theory, gathered: set[Domain], arity: int, scratch: Path
 ) -> dict[tuple[int, bool], tuple[int, ...]]:
-    """Write the facts of one arity as ids, and count those of each predicate and truth.
-
-    Constants outside their domain, and atoms that are both true and false, or in two splits, are refused.
-    """
+    """Write the facts of one arity as ids, refuse those that are wrong, and count those of each predicate and truth."""
     predicates = {p.name: i for i, p in enumerate(theory.predicates) if p.arity == arity}
     allowed = ["true"]  # the constant at a position is one of its domain; what is gathered there always is
     for i in range(arity):
@@ -440,13 +308,9 @@ def _encode(
         allowed += [f"(CASE f.predicate {' '.join(checked)} ELSE true END)"] if checked else []
     joins = "".join(f" LEFT JOIN constants AS k{i} ON k{i}.name = f.c{i}" for i in range(arity))
     ids, columns = ", ".join(f"k{i}.id AS a{i}" for i in range(arity)), ", ".join(_columns(arity))
-    engine.view(
-        f"encoded_{arity}",
-        f"SELECT {_lookup(predicates, 'f.predicate')} AS p, f.*, {ids}, {' AND '.join(allowed)} AS inside"
-        f" FROM stated_{arity} AS f{joins}",
-    )
-    folder = scratch / f"facts_{arity}"
-    keys = f"p, truth, split, {columns}"
+    encoded = f"{_lookup(predicates, 'f.predicate')} AS p, f.*, {ids}, {' AND '.join(allowed)} AS inside"
+    engine.view(f"encoded_{arity}", f"SELECT {encoded} FROM stated_{arity} AS f{joins}")
+    folder, keys = scratch / f"facts_{arity}", f"p, truth, split, {columns}"
     engine.write(f"SELECT DISTINCT {keys}, inside FROM encoded_{arity} ORDER BY {keys}", folder)
     engine.view(f"facts_{arity}", f"SELECT * FROM {parquet_of(folder)}")
     atoms = ", ".join(["p", *_columns(arity, "c")])
@@ -474,10 +338,8 @@ def _encode(
 def rule_query(tables: RemoteTables, grounder: Grounder, rule: Rule) -> RuleQuery:
     """The query of a strategy for the substitutions of all of a rule's variables."""
     grounder = grounder.grounder if isinstance(grounder, KeptGrounder) else grounder
-    if isinstance(grounder, KnownBodyGrounder) and rule.body:
-        return known_body_query(tables, rule)
     if isinstance(grounder, KnownBodyGrounder | FullGrounder):
-        return uncontradicted_query(tables, rule, every_variable=True)
+        return grounder.query(tables, rule, every_variable=True)
     raise ConfigError(
         "backward grounding is not made from tables that Spark reads itself",
         hint="take known-body or full; backward reads the facts in this process, and asks Spark for its queries",
@@ -485,21 +347,18 @@ def rule_query(tables: RemoteTables, grounder: Grounder, rule: Rule) -> RuleQuer
 
 
 def ground_select(tables: RemoteTables, query: RuleQuery) -> exp.Select:
-    """A query as SQL, whose answer is the codes of the rule's atoms, in the order of the substitutions.
-
-    A code is the first one of its predicate plus the index of the constants among all tuples.
-    """
+    """A query as SQL, whose answer is the codes of the rule's atoms, in the order of the substitutions."""
     select = query.compiled(lambda name: exp.Literal.number(tables.ids[name]))
     codes = []
     for number, atom in enumerate(query.rule.atoms):
-        i, code = tables.predicate_index(atom.predicate), exp.Literal.number(0)
+        i, code = tables.predicate_index(atom.predicate), exp.Literal.number(0)  # the index among all tuples
         for term, domain in zip(atom.terms, tables.theory.predicates[i].domains, strict=True):
             index = select.value(term)
             if tables.size(domain) < tables.constants:
                 k = tables.theory.domains.index(domain)
-                found = f"place {k} of {term.name} {isinstance(term, Constant)}"
+                found = f"index {k} of {term.name} {isinstance(term, Constant)}"
                 if found not in select.columns:
-                    select.join(AtomTable(f"place_{k}", ("a0", "place")), (term, Variable(found)))
+                    select.join(AtomTable(f"index_{k}", ("a0", "number")), (term, Variable(found)))
                 index = select.columns[found].copy()
             size = exp.Literal.number(tables.size(domain))
             code = exp.Add(this=exp.Mul(this=exp.Paren(this=code), expression=size), expression=index)
@@ -532,10 +391,8 @@ def write_remote(
             counted = exp.select(exp.alias_(exp.Count(this=exp.Star()), "n")).from_(select.copy().subquery("found"))
             check_budget(rule, int(engine.run(counted)["n"][0]), limit, exact=True)
         engine.write(spark_sql(select), path)
-        files = parts_of(path)
-        found = sum(pq.read_metadata(path / name).num_rows for name, _ in files)
-        check_budget(rule, found, limit, exact=True)
-        parts.append(RuleParts(rule.name, path.name, files, found, estimate, perf_counter() - start))
+        parts.append(RuleParts.from_folder(path, rule.name, estimate, perf_counter() - start))
+        check_budget(rule, parts[-1].ground_rules, limit, exact=True)
 
     def tally(view: str, hashed: str) -> Tally:
         found = engine.ask(f"SELECT count(*) AS n, coalesce(bit_xor({hashed}), 0L) AS x FROM {view}")
@@ -543,8 +400,8 @@ def write_remote(
 
     known = {key: (count, hashed) for key, (count, hashed, *_) in tables.known.items()}
     names = tally("constants", "CAST(conv(substr(md5(name), 1, 15), 16, 10) AS BIGINT)")
-    content = Content(names, [tally(f"domain_{k}", "xxhash64(a0)") for k in range(len(tables.sizes))], known)
-    write_manifest(scratch, content.digest(tables.theory, grounder), parts)
+    domains = [tally(f"domain_{k}", "xxhash64(a0)") for k in range(len(tables.sizes))]
+    write_manifest(scratch, digest_of_tallies(tables.theory, grounder, names, domains, known), parts)
     for other in scratch.iterdir():
         if other.is_dir() and not other.name.startswith("rule="):
             shutil.rmtree(other)

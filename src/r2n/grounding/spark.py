@@ -58,14 +58,11 @@ def is_spark(engine: str) -> bool:
 
 @dataclass(eq=False)
 class SparkEngine:
-    """Tables and queries of the process's Spark session, which is opened at the first use.
-
-    `memory`: bytes of the driver, if Spark runs on this machine. `settings`: more settings of Spark.
-    """
+    """Tables and queries of the process's Spark session, which is opened at the first use."""
 
     name: str = "spark"
-    memory: int | None = None
-    settings: Mapping[str, str] = field(default_factory=dict)
+    memory: int | None = None  # bytes of the driver, if Spark runs on this machine
+    settings: Mapping[str, str] = field(default_factory=dict)  # more settings of Spark
     takes_all = True
 
     @property
@@ -85,8 +82,8 @@ class SparkEngine:
             try:
                 from pyspark.sql import SparkSession
             except ImportError as error:
-                what = "Spark's Python package is not installed"
-                raise ConfigError(what, hint="install it: pip install 'r2n[spark]'") from error
+                hint = "install it: pip install 'r2n[spark]'"
+                raise ConfigError("Spark's Python package is not installed", hint=hint) from error
             active = SparkSession.getActiveSession()
             if active is not None and self.is_local:
                 return active
@@ -116,23 +113,20 @@ class SparkEngine:
                 raise ConfigError(what, hint=f"what it said itself is in {log}") from error
 
     @contextmanager
-    def _frame(self, sql: str) -> Iterator[Any]:
-        """The lazy result of a query in Spark's SQL; errors of Spark become errors of r2n."""
+    def _frame(self, query: str | pa.Table) -> Iterator[Any]:
+        """The lazy result of a query in Spark's SQL, or a table; errors of Spark become errors of r2n."""
         session = self.session
         with _without_warnings(), _errors_of_spark():
-            yield session.sql(sql)
+            yield session.sql(query) if isinstance(query, str) else session.createDataFrame(query)
 
     def load(self, name: str, columns: Mapping[str, Any]) -> None:
         """Hold a table under this name, in place of an earlier one."""
-        table, session = pa.table(dict(columns)), self.session
-        with _without_warnings(), _errors_of_spark():
-            if 0 < len(table) <= FEW_ROWS and all(kind == pa.int64() for kind in table.schema.types):
-                rows = np.stack(table.columns).T.tolist()
-                values = ", ".join(f"({', '.join(f'{number}L' for number in row)})" for row in rows)
-                frame = session.sql(f"SELECT * FROM VALUES {values} AS given({', '.join(columns)})")
-            else:
-                frame = session.createDataFrame(table)
-            frame.createOrReplaceTempView(name)
+        query = table = pa.table(dict(columns))
+        if 0 < len(table) <= FEW_ROWS and all(kind == pa.int64() for kind in table.schema.types):
+            rows = np.stack(table.columns).T.tolist()
+            values = ", ".join(f"({', '.join(f'{number}L' for number in row)})" for row in rows)
+            query = f"SELECT * FROM VALUES {values} AS given({', '.join(columns)})"
+        self.view(name, query)
 
     def run(self, query: exp.Query) -> dict[str, np.ndarray]:
         """The answer, column by column."""
@@ -148,20 +142,15 @@ class SparkEngine:
         with self._frame(sql) as frame:
             return frame.toArrow()
 
-    def view(self, name: str, sql: str) -> None:
-        """Name the answer to a query; nothing is computed yet."""
-        with self._frame(sql) as frame:
+    def view(self, name: str, query: str | pa.Table) -> None:
+        """Name the answer to a query, or a table; nothing is computed yet."""
+        with self._frame(query) as frame:
             frame.createOrReplaceTempView(name)
 
     def write(self, sql: str, folder: Path) -> None:
         """Write the answer to a query as Parquet files, in its order."""
         with self._frame(sql) as frame:
             frame.write.option("compression", "zstd").parquet(_file(folder))
-
-    def explain(self, query: exp.Query) -> str:
-        """Spark's plan of a query."""
-        with self._frame(f"EXPLAIN FORMATTED {spark_sql(query)}") as frame:
-            return str(frame.collect()[0][0]).strip()
 
 
 def spark_sql(query: exp.Query) -> str:
@@ -186,10 +175,8 @@ def _file(path: Path) -> str:
 def _check_master(master: str) -> None:
     """Refuse an invalid name, and a master that does not answer."""
     if not is_spark(master):
-        raise ConfigError(
-            f"{master!r} is no place where Spark runs",
-            hint="there is: spark (this machine), local[N], spark://HOST:PORT, sc://HOST:PORT, yarn, k8s://...",
-        )
+        hint = "there is: spark (this machine), local[N], spark://HOST:PORT, sc://HOST:PORT, yarn, k8s://..."
+        raise ConfigError(f"{master!r} is no master of Spark", hint=hint)
     remote = _REMOTE.fullmatch(master)
     if remote is None:
         return
@@ -197,10 +184,9 @@ def _check_master(master: str) -> None:
         address = remote[2].strip("[]"), int(remote[3] or PORTS[remote[1]])
         socket.create_connection(address, SECONDS_TO_ANSWER).close()
     except (OSError, OverflowError) as error:
-        raise ConfigError(
-            f"no Spark answers at {master!r}: {getattr(error, 'strerror', None) or error}",
-            hint="check host and port, and that it is running; --engine spark works in this machine",
-        ) from error
+        what = f"no Spark answers at {master!r}: {getattr(error, 'strerror', None) or error}"
+        hint = "check host and port, and that it is running; --engine spark works in this machine"
+        raise ConfigError(what, hint=hint) from error
 
 
 def check_java() -> None:

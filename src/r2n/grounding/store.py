@@ -8,7 +8,6 @@ from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
 from math import prod
-from operator import itemgetter
 from typing import Protocol, runtime_checkable
 
 import duckdb
@@ -38,12 +37,9 @@ CHEAPER_SETTINGS = (
 
 @runtime_checkable
 class Engine(Protocol):
-    """Holds tables of integers and answers queries over them.
+    """Holds tables of integers and answers queries over them."""
 
-    `takes_all`: whether it answers small queries too, which arrays in memory would answer sooner.
-    """
-
-    takes_all: bool
+    takes_all: bool  # small queries too, which arrays in memory would answer sooner
 
     def load(self, name: str, columns: Mapping[str, np.ndarray]) -> None:
         """Hold a table under this name, in place of an earlier one."""
@@ -53,16 +49,9 @@ class Engine(Protocol):
         """The answer, column by column."""
         ...
 
-    def explain(self, query: exp.Query) -> str:
-        """The plan of a query, as the engine prints it."""
-        ...
-
 
 class DuckDBEngine:
-    """The embedded engine: it runs in this process, on all cores, and spills to the temporary folder.
-
-    What needs more bytes than `memory` (by default DuckDB's own choice) is spilled.
-    """
+    """The embedded engine, on all cores; above `memory` bytes (by default DuckDB's choice) it spills to disk."""
 
     def __init__(self, memory: int | None = None, *, takes_all: bool = False) -> None:
         """Make an engine; its database is opened at the first use, since many groundings need none."""
@@ -94,17 +83,10 @@ class DuckDBEngine:
             with interruptible(self._connection):
                 answer = self._connection.execute(query.sql(dialect="duckdb")).fetchnumpy()
         except duckdb.OutOfMemoryException as error:
-            raise MemoryLimitError(
-                f"a query needs more memory than the database may take: {str(error).splitlines()[0]}",
-                hint="ground less (narrower domains, closed predicates, another strategy); or allow more with --memory"
-                " SIZE",
-            ) from error
+            what = f"a query needs more memory than the database may take: {str(error).splitlines()[0]}"
+            hint = "ground less (narrower domains, closed predicates, another strategy); or allow more: --memory SIZE"
+            raise MemoryLimitError(what, hint=hint) from error
         return {name: np.ma.getdata(column) for name, column in answer.items()}
-
-    def explain(self, query: exp.Query) -> str:
-        """DuckDB's plan of a query."""
-        rows = self._connection.execute(f"EXPLAIN {query.sql(dialect='duckdb')}").fetchall()
-        return "\n".join(str(plan).rstrip() for _, plan in rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,11 +126,7 @@ class Answer:
 
 
 class Store(Tables):
-    """The tables of a knowledge base, as arrays and in an engine, each made when it is first needed.
-
-    Queries are answered in memory if their intermediate results fit, else by the engine; by an engine that takes all,
-    always. Answers that would not fit under the `ceiling` are refused before they are made.
-    """
+    """The tables of a knowledge base, each made at its first use: as arrays, and in an engine for large joins."""
 
     def __init__(
         self, knowledge: KnowledgeBase, engine: Engine | None = None, ceiling: MemoryBudget = UNLIMITED
@@ -175,15 +153,13 @@ class Store(Tables):
         """The predicate's facts, denied atoms or candidates."""
         name, made = self._name(kind, predicate), self._made if kind is Kind.CANDIDATE else self._known
         if name not in made:
-            declared = self.language.predicate(predicate)
-            if kind is Kind.CANDIDATE:
-                codes = self.knowledge.candidates[predicate]
-                made[name] = self._relation(name, declared, codes, self.base.decode(codes)[1])
-            elif self._cut_from is not None:
+            if kind is not Kind.CANDIDATE and self._cut_from is not None:
                 larger, left_out = self._cut_from
                 made[name] = larger.relation(kind, predicate).without(left_out)
             else:
-                codes = self.knowledge.known_codes(declared, kind is Kind.FACT)
+                declared, is_fact = self.language.predicate(predicate), kind is Kind.FACT
+                candidates = self.candidates[predicate] if kind is Kind.CANDIDATE else None
+                codes = self.knowledge.known_codes(declared, is_fact) if candidates is None else candidates
                 made[name] = self._relation(name, declared, codes, self.base.decode(codes)[1])
         return made[name]
 
@@ -202,7 +178,7 @@ class Store(Tables):
         name = f"domain_{self.language.domains.index(domain)}"
         if name not in self._made:
             members, constants = self.language.members(domain), len(self.language.constants)
-            self._made[name] = Relation(name, (domain,), members, members[:, None], constants, itemgetter(0))
+            self._made[name] = Relation(name, (domain,), constants, members, members[:, None])
         return self._made[name]
 
     def _name(self, kind: Kind, predicate: str) -> str:
@@ -211,13 +187,10 @@ class Store(Tables):
     def _relation(self, name: str, predicate: Predicate, codes: Codes, arguments: np.ndarray) -> Relation:
         encode = partial(self.base.encode_columns, predicate)
         rows = arguments[:, : predicate.arity]
-        return Relation(name, predicate.domains, codes, rows, len(self.language.constants), encode)
+        return Relation(name, predicate.domains, len(self.language.constants), codes, rows, encode)
 
     def without(self, codes: Codes) -> "Store":
-        """The store of the same knowledge base without evidence on these atoms; its tables are cut from these.
-
-        Atoms of a closed world would then be false.
-        """
+        """The store without evidence on these atoms (in a closed world: false); its tables are cut from these."""
         view, evidence = copy(self), self.knowledge.evidence
         kept = ~np.isin(evidence.atoms, codes)
         view.knowledge = replace(self.knowledge, evidence=Evidence(evidence.atoms[kept], evidence.truth[kept]))
@@ -236,11 +209,8 @@ class Store(Tables):
         return prod(len(domain) for name, domain in domains if name not in query.variables)
 
     def substitutions(self, query: RuleQuery, max_groundings: int) -> Answer:
-        """The answer to a query; refused if its rule would have more than `max_groundings` ground rules.
-
-        Variables of the rule that the query does not bind take all values of their domains, for every substitution.
-        """
-        box = self.box(query)
+        """The answer to a query; refused if its rule would have more than `max_groundings` ground rules."""
+        box = self.box(query)  # of the variables that the query does not bind, for every substitution
         if not self.engine.takes_all:
             each = BYTES_OF_BINDING * (len(query.variables) + 2)
             with suppress(TooManyRowsError):
@@ -275,11 +245,6 @@ class Store(Tables):
         if rows.shape[1] * box > fitting:
             check_count()
         return Answer(rows[: len(query.variables)].T, estimate)
-
-    def explain(self, query: RuleQuery) -> str:
-        """The engine's plan of a query."""
-        select, outputs = self._compiled(query)
-        return self.engine.explain(select.select(outputs, query.width))
 
     def _compiled(self, query: RuleQuery) -> tuple[ConjunctiveSelect, list[Expression]]:
         """A query in SQL and its output columns, at least one, with its tables loaded into the engine."""

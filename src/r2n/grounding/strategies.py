@@ -1,6 +1,5 @@
-"""Grounding strategies by name, their plans and estimates, and which queries they reach."""
+"""Grounding strategies by name, their estimates, and which queries they reach."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 from itertools import count
 from pathlib import Path
@@ -9,7 +8,7 @@ import numpy as np
 
 from r2n.data.herbrand import Codes, are_among, distinct
 from r2n.errors import ConfigError, GroundingError
-from r2n.grounding.backward import BackwardGrounder, NeighbourhoodGrounder, Search
+from r2n.grounding.backward import BackwardGrounder
 from r2n.grounding.cache import KeptGrounder
 from r2n.grounding.full import FullGrounder
 from r2n.grounding.ground_rules import Grounder, Grounding
@@ -25,10 +24,7 @@ GROUNDERS = {grounder.name: grounder for grounder in (FullGrounder, KnownBodyGro
 
 
 def reached_by(grounding: Grounding, atoms: Codes, steps: int | None = None) -> Grounding:
-    """The ground rules within `steps` (None: any number) of the atoms: no other affects their logits.
-
-    One step leads from an atom to its ground rules, and on to all their atoms.
-    """
+    """The ground rules within `steps` (None: any number) of the atoms, from atoms to ground rules to their atoms."""
     codes = grounding.atoms
     rows = [np.searchsorted(codes, part.atoms) for part in grounding.ground_rules]
     reached = are_among(codes, distinct(atoms))
@@ -93,7 +89,7 @@ def expected_size(store: Store, rule: Rule, strategy: str) -> Size:
     return Size(estimate * box, exact=False)
 
 
-def mean_neighbourhood(store: Store, grounder: NeighbourhoodGrounder, sample: Codes) -> np.ndarray | None:
+def mean_neighbourhood(store: Store, grounder: BackwardGrounder, sample: Codes) -> np.ndarray | None:
     """For each rule, how many ground rules an atom of the sample has on average; None if that takes long."""
     knowledge = store.knowledge
     if len(knowledge.evidence) * len(knowledge.theory.rules) > MOST_WORK:
@@ -120,28 +116,10 @@ def make_grounder(options: GroundingOptions) -> Grounder:
 
 
 def make_engine(name: str = "duckdb", memory: int | None = None) -> Engine:
-    """The engine for large queries; it changes no answer and is not part of fingerprints.
-
-    `name` is `duckdb` or a master of Spark: `spark`, `local[2]`, `spark://...`, `sc://...`. `memory`: its bytes.
-    """
+    """The engine for large queries, `duckdb` or a master of Spark; it changes no answer. `memory`: its bytes."""
     if name == "duckdb":
         return DuckDBEngine(memory)
     if is_spark(name):
         return SparkEngine(name, memory)
     hint = "there is: duckdb, spark, local[N], spark://HOST:PORT, sc://HOST:PORT"
     raise ConfigError(f"there is no engine '{name}'", hint=hint)
-
-
-def plans(store: Store, grounder: Grounder, queries: Codes) -> Iterator[tuple[Rule, str]]:
-    """The engine's plan of each query that a strategy starts with, rule by rule."""
-    grounder, rules = grounder.grounder if isinstance(grounder, KeptGrounder) else grounder, store.theory.rules
-    if isinstance(grounder, BackwardGrounder):
-        search = Search(store, grounder.max_groundings, prune=grounder.prune)
-        asked, width = store.asked(queries), grounder.widths[0]
-        found = ((rule, query) for rule in rules for _, query in search.queries(rule, asked, width))
-    else:
-        assert isinstance(grounder, KnownBodyGrounder | FullGrounder)
-        found = ((rule, grounder.query(store, rule)) for rule in rules)
-    for rule, query in found:
-        is_free = "every substitution over the domains: index arithmetic, no query"
-        yield rule, is_free if query.is_free else store.explain(query)

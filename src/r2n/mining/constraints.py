@@ -54,10 +54,7 @@ class Constraint:
         return self.exceptions / self.support
 
     def formula(self) -> tuple[Formula, tuple[Unequal, ...]] | None:
-        """The constraint as a formula with guards; None for a range, which is a set of constants.
-
-        Implications, so that known-body grounding grounds only what facts forbid.
-        """
+        """The constraint as an implication with guards, which facts ground; None for a range, a set of constants."""
         p, q = self.predicates[0], self.predicates[-1]
         known = Atom(p, (_X, _Y))
         written: dict[str, tuple[Formula, tuple[Unequal, ...]]] = {
@@ -80,8 +77,8 @@ def mine_constraints(
     knowledge: KnowledgeBase, max_exceptions: float = 0.0, min_support: int = 3
 ) -> tuple[Constraint, ...]:
     """The constraints of the binary predicates whose share of exceptions among the true facts is small enough."""
-    found = [c for c in _constraints(knowledge) if c.support >= min_support]
-    return tuple(c for c in found if c.share_of_exceptions <= max_exceptions)
+    found = _constraints(knowledge)
+    return tuple(c for c in found if c.support >= min_support and c.share_of_exceptions <= max_exceptions)
 
 
 def _constraints(knowledge: KnowledgeBase) -> Iterator[Constraint]:
@@ -119,13 +116,12 @@ def _constraints(knowledge: KnowledgeBase) -> Iterator[Constraint]:
 def constraint_rules(constraints: tuple[Constraint, ...], taken: frozenset[str]) -> tuple[tuple[Rule, Constraint], ...]:
     """The constraints that are rules, named c0, c1, ... if not taken; their weight is 1 - share of exceptions."""
     names = (name for name in (f"c{i}" for i in count()) if name not in taken)
-    rules = []
-    for constraint in constraints:
-        written = constraint.formula()
-        if written is not None:
-            weight = float(f"{1 - constraint.share_of_exceptions:.4g}")
-            rules.append((Rule.explicit(next(names), *written, weight=weight), constraint))
-    return tuple(rules)
+    written = ((constraint, constraint.formula()) for constraint in constraints)
+    return tuple(
+        (Rule.explicit(next(names), *formula, weight=float(f"{1 - constraint.share_of_exceptions:.4g}")), constraint)
+        for constraint, formula in written
+        if formula is not None
+    )
 
 
 @dataclass(frozen=True, eq=False)

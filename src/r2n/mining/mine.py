@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import count
 from pathlib import Path
 from time import monotonic
@@ -11,7 +10,6 @@ from r2n.data.knowledge_base import KnowledgeBase
 from r2n.data.problem import Problem
 from r2n.errors import ConfigError, TheoryError
 from r2n.files import write_atomically
-from r2n.grounding.store import Engine
 from r2n.logic.parser import THEORY_SUFFIX
 from r2n.logic.theory import Theory
 from r2n.mining.constraints import Constraint, constraint_rules
@@ -19,16 +17,13 @@ from r2n.mining.mined_rules import Found, MinedRule, Thresholds
 from r2n.mining.searches import (
     MOST_STEPS,
     Ends,
-    PathCounter,
     PathWalker,
     StepGraph,
     search_constant_rules,
     search_paths,
-    search_paths_by_queries,
 )
 from r2n.progress import Progress, no_progress
 
-PHASE = "mine"
 FOUND_BETWEEN_CUTS = 1000
 
 
@@ -53,9 +48,8 @@ class MiningOptions:
     def __post_init__(self) -> None:
         """Check the options."""
         if not 1 <= self.max_length <= MOST_STEPS:
-            raise ConfigError(
-                f"bodies of {self.max_length} atoms cannot be mined", hint=f"max_length is 1 to {MOST_STEPS}"
-            )
+            what = f"bodies of {self.max_length} atoms cannot be mined"
+            raise ConfigError(what, hint=f"max_length is 1 to {MOST_STEPS}")
         for name in ("max_rules", "min_support", "most_walks"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"{name} is {getattr(self, name)}", hint="give at least 1")
@@ -67,15 +61,11 @@ class MiningOptions:
 
 @dataclass(frozen=True)
 class Mining:
-    """The rules, by head, by length and the best first.
-
-    `unwritable` counts rules left out because no domain of the theory fits one of their variables. `stopped` says where
-    the search was when the time was over, if it was.
-    """
+    """The rules, by head, by length and the best first."""
 
     rules: tuple[MinedRule, ...]
-    unwritable: int = 0
-    stopped: str | None = None
+    unwritable: int = 0  # rules left out because no domain of the theory fits one of their variables
+    stopped: str | None = None  # where the search was when the time was over, if it was
 
     @property
     def sampled(self) -> int:
@@ -106,18 +96,12 @@ def mine(
 
 
 def mine_rules(
-    knowledge: KnowledgeBase,
-    options: MiningOptions | None = None,
-    progress: Progress = no_progress,
-    engine: Engine | None = None,
+    knowledge: KnowledgeBase, options: MiningOptions | None = None, progress: Progress = no_progress
 ) -> Mining:
-    """Mine the true facts of binary predicates; the rules are named m0, m1, ..., and weigh their confidences.
-
-    Paths are counted by `engine`, if one is given, without samples; else by products of matrices.
-    """
+    """Mine the true facts of binary predicates; the rules are named m0, m1, ..., and weigh their confidences."""
     options = options or MiningOptions()
     graph = StepGraph.from_knowledge(knowledge)
-    kinds, stopped = _search(graph, options, progress, engine)
+    kinds, stopped = _search(graph, options, progress)
     taken = {rule.name for rule in knowledge.theory.rules}
     names = (name for name in (f"m{i}" for i in count()) if name not in taken)
     rules, unwritable = list[MinedRule](), 0
@@ -134,27 +118,21 @@ def mine_rules(
     return Mining(tuple(rules), unwritable, stopped)
 
 
-def _search(
-    graph: StepGraph, options: MiningOptions, progress: Progress, engine: Engine | None
-) -> tuple[list[Found], str | None]:
+def _search(graph: StepGraph, options: MiningOptions, progress: Progress) -> tuple[list[Found], str | None]:
     """The best rules of each kind, short ones first, and where the search was when the time was over."""
     deadline = None if options.seconds is None else monotonic() + options.seconds
     thresholds = Thresholds(options.min_support, options.min_confidence, options.max_rules)
-    of_length = partial(search_paths, PathWalker(graph, options.most_walks, options.seed))
-    if engine is not None:
-        counter = PathCounter(engine, graph)
-        counter.load()
-        of_length = partial(search_paths_by_queries, counter)
-    kinds = {f"bodies of length {length}": of_length(length, thresholds) for length in range(1, options.max_length + 1)}
+    walker = PathWalker(graph, options.most_walks, options.seed)
+    lengths = range(1, options.max_length + 1)
+    kinds = {f"bodies of length {length}": search_paths(walker, length, thresholds) for length in lengths}
     if options.constants:
         kinds["rules with constants"] = search_constant_rules(Ends.from_graph(graph, options.min_support), thresholds)
     best: list[Found] = []
     for number, (kind, parts) in enumerate(kinds.items()):
-        found: list[Found] = []
-        stopped = None
+        found, stopped = list[Found](), None
         for done, total, more in parts:
             if more is None:  # one kind of rules is a thousand steps, however many parts its search has
-                progress(PHASE, 1000 * number + 1000 * done // total, 1000 * len(kinds))
+                progress("mine", 1000 * number + 1000 * done // total, 1000 * len(kinds))
             else:
                 found.append(more)
             if len(found) >= FOUND_BETWEEN_CUTS:
@@ -195,7 +173,7 @@ def check_theory_path(path: Path) -> None:
 
 
 def write_theory(path: Path, text: str) -> None:
-    """Write a theory file, whole or not at all."""
+    """Write a theory file, completely or not at all."""
     try:
         write_atomically(path, text.encode())
     except OSError as error:

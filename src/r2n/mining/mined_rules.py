@@ -1,8 +1,8 @@
 """Mined rules: their counts, which of them are kept, and how they are written."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import combinations
+from dataclasses import dataclass, fields
+from itertools import combinations, pairwise
 
 import numpy as np
 from jaxtyping import Int64
@@ -20,17 +20,13 @@ _X, _Y, _Z = Variable("x"), Variable("y"), Variable("z")
 
 @dataclass(frozen=True, slots=True)
 class MinedRule:
-    """A rule with its counts of distinct pairs (x, y): head known (`support`), reached by the body, and of these the
-    ones whose x has a known fact of the head's predicate.
-
-    `sample` is (N, M) if the counts are those of N of the M first constants of the body, drawn at random.
-    """
+    """A rule with its counts of distinct pairs (x, y)."""
 
     rule: Rule
-    support: int
-    body_pairs: int
-    pca_pairs: int
-    sample: tuple[int, int] | None = None
+    support: int  # reached by the body, and the head is known
+    body_pairs: int  # reached by the body
+    pca_pairs: int  # reached by the body, and x has a known fact of the head's predicate
+    sample: tuple[int, int] | None = None  # (N, M): counted from N of the M first constants of the body
 
     @property
     def confidence(self) -> float:
@@ -44,10 +40,8 @@ class MinedRule:
 
     def __str__(self) -> str:
         """The counts, as in a comment of a theory file."""
-        text = (
-            f"support {self.support} of {self.body_pairs} pairs,"
-            f" confidence {self.confidence:.4f}, PCA confidence {self.pca_confidence:.4f}"
-        )
+        numbers = f"confidence {self.confidence:.4f}, PCA confidence {self.pca_confidence:.4f}"
+        text = f"support {self.support} of {self.body_pairs} pairs, {numbers}"
         if self.sample is None:
             return text
         return f"{text} (estimates: counted on a sample of {self.sample[0]} of {self.sample[1]} first constants)"
@@ -85,12 +79,7 @@ class Found:
     @classmethod
     def joined(cls, parts: "Sequence[Found]") -> "Found":
         """All rules of several parts, of which there is at least one."""
-        return cls(*(np.concatenate(columns) for columns in zip(*(part.columns for part in parts), strict=True)))
-
-    @property
-    def columns(self) -> tuple[np.ndarray, ...]:
-        """All columns, in the order of the fields."""
-        return self.head, self.body, self.support, self.body_pairs, self.pca_pairs, self.sample
+        return cls(*(np.concatenate([getattr(part, column.name) for part in parts]) for column in fields(cls)))
 
     @property
     def predicate(self) -> Int64[np.ndarray, " rules"]:
@@ -98,15 +87,12 @@ class Found:
         return self.head[:, 0] // 2
 
     def best(self, most: int) -> "Found":
-        """At most `most` for each predicate of a head, the best first by confidence with `CAUTION`.
-
-        Ties are broken by support, then by the smaller numbers.
-        """
+        """At most `most` for each predicate of a head, the best first by confidence with `CAUTION`, then by support."""
         score = self.support / (self.body_pairs + CAUTION)
         order = np.lexsort((*self.body.T[::-1], *self.head.T[::-1], -self.support, -score, self.predicate))
         predicate = self.predicate[order]
         rank = np.arange(len(order)) - np.searchsorted(predicate, predicate)
-        return Found(*(column[order[rank < most]] for column in self.columns))
+        return Found(*(getattr(self, column.name)[order[rank < most]] for column in fields(self)))
 
     def mined(self, row: int, predicates: Sequence[Predicate], constants: Sequence[str]) -> MinedRule:
         """One of the rules, in symbols."""
@@ -120,24 +106,20 @@ class Found:
 def path_rule(predicates: Sequence[Predicate], head: Sequence[int], steps: Sequence[int]) -> Rule:
     """The rule of a path: `q(x, z) & s(y, z) -> p(x, y)`, its variables distinct."""
     nodes = [_X, *map(Variable, _BETWEEN[: len(steps) - 1]), _Y]
-    ends = zip(steps, nodes[:-1], nodes[1:], strict=True)
-    body = [_step_atom(predicates, step, start, end) for step, start, end in ends]
-    variables = [_X, _Y, *nodes[1:-1]]
-    return _rule(body, _step_atom(predicates, head[0], _X, _Y), variables, ())
+    body = [_step_atom(predicates, step, *ends) for step, ends in zip(steps, pairwise(nodes), strict=True)]
+    return _rule(body, _step_atom(predicates, head[0], _X, _Y), [_X, _Y, *nodes[1:-1]], ())
 
 
 def constant_rule(
     predicates: Sequence[Predicate], constants: Sequence[str], head: Sequence[int], body: Sequence[int]
 ) -> Rule:
     """`q(x, "d") -> p(x, "c")` of steps and constants; `q(x, z)` for a body whose constant is -1."""
-    step, constant = head
-    free = _X if step % 2 == 0 else _Y
-    named = Constant(constants[constant])
-    other = _Z if body[1] < 0 else Constant(constants[body[1]])
-    variables = [free, _Z] if body[1] < 0 else [free]
-    atoms = [_step_atom(predicates, body[0], free, other)]
-    fixed = tuple(dict.fromkeys(term for term in (named, other) if isinstance(term, Constant)))
-    return _rule(atoms, _step_atom(predicates, step, free, named), variables, fixed)
+    free = _X if head[0] % 2 == 0 else _Y
+    terms = [Constant(constants[head[1]]), _Z if body[1] < 0 else Constant(constants[body[1]])]
+    conclusion = _step_atom(predicates, head[0], free, terms[0])
+    premise = _step_atom(predicates, body[0], free, terms[1])
+    fixed = tuple(dict.fromkeys(term for term in terms if isinstance(term, Constant)))
+    return _rule([premise], conclusion, [free, _Z] if body[1] < 0 else [free], fixed)
 
 
 def _step_atom(predicates: Sequence[Predicate], step: int, start: Term, end: Term) -> Atom:

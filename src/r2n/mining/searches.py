@@ -1,4 +1,4 @@
-"""Searches for rules in a step graph: paths as bodies, by matrices or by queries of an engine; rules with constants.
+"""Searches for rules in a step graph: paths as bodies, and rules with constants.
 
 A search yields its `Part`s: (parts done, parts in all, what was found), with nothing found where a part begins.
 """
@@ -9,16 +9,13 @@ from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
-import sqlglot
 from jaxtyping import Bool, Int64
 from scipy.sparse import csr_array, vstack
-from sqlglot import exp
 
 from r2n.data.herbrand import RowIndex
 from r2n.data.knowledge_base import KnowledgeBase
 from r2n.errors import DataError
 from r2n.grounding.counting import returns_to_first_step, row_of_entries, without_diagonal
-from r2n.grounding.store import Engine
 from r2n.logic.language import Domain, Language, Predicate
 from r2n.mining.mined_rules import Found, Thresholds
 
@@ -53,9 +50,8 @@ class StepGraph:
         constants = len(language.constants)
         facts = [knowledge.facts(predicate) for predicate in predicates]
         if not any(map(len, facts)):
-            raise DataError(
-                "there is no true fact of a binary predicate to mine", hint="give the problem facts: [facts] train ="
-            )
+            hint = "give the problem facts: [facts] train ="
+            raise DataError("there is no true fact of a binary predicate to mine", hint=hint)
         no_loops = [rows[rows[:, 0] != rows[:, 1]] for rows in facts]
         steps = [
             _ones(rows[:, start], rows[:, 1 - start], (constants, constants)) for rows in no_loops for start in (0, 1)
@@ -64,8 +60,8 @@ class StepGraph:
         keys = np.concatenate([rows[:, 0] * constants + rows[:, 1] for rows in no_loops])
         index = np.repeat(np.arange(len(no_loops)), [len(rows) for rows in no_loops])
         order = np.argsort(keys, kind="stable")
-        pairs = RowIndex.of(keys[order])
-        return cls(language, predicates, tuple(steps), csr_array(vstack(known)), pairs, index[order])
+        first = csr_array(vstack(known))
+        return cls(language, predicates, tuple(steps), first, RowIndex.of(keys[order]), index[order])
 
     @property
     def constants(self) -> int:
@@ -106,10 +102,8 @@ def binary_predicates(knowledge: KnowledgeBase) -> tuple[Predicate, ...]:
     """The binary predicates but reciprocals, which state nothing new."""
     found = tuple(p for p in knowledge.language.predicates if p.arity == 2 and p.reciprocal_of is None)
     if not found:
-        raise DataError(
-            "the problem has no binary predicate, and rules are mined from facts p(x, y)",
-            hint="give it facts of predicates with two positions",
-        )
+        what = "the problem has no binary predicate, and rules are mined from facts p(x, y)"
+        raise DataError(what, hint="give it facts of predicates with two positions")
     return found
 
 
@@ -190,10 +184,7 @@ def _with_rows(matrix: csr_array, rows: np.ndarray) -> csr_array:
 
 
 def count_heads(graph: StepGraph, path: PathBody) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Support, body pairs and PCA pairs of a path for every predicate as head: int64 (predicates,) each.
-
-    Pairs outside the domains of a head are not counted: there is no such atom.
-    """
+    """Support, body pairs and PCA pairs of a path, within the domains of each predicate as head: (predicates,) each."""
     x, y = path.pairs()
     support = np.bincount(graph.facts_between(x, y)[1], minlength=len(graph.predicates))
     body_pairs, pca_pairs = np.zeros_like(support), np.zeros_like(support)
@@ -208,7 +199,7 @@ def count_heads(graph: StepGraph, path: PathBody) -> tuple[np.ndarray, np.ndarra
     return support, body_pairs, pca_pairs
 
 
-def found_of(graph: StepGraph, path: PathBody, thresholds: Thresholds) -> Found:
+def path_rules(graph: StepGraph, path: PathBody, thresholds: Thresholds) -> Found:
     """The rules of a path as body that pass the thresholds."""
     support, body_pairs, pca_pairs = count_heads(graph, path)
     passes = (support >= thresholds.min_support) & (support >= thresholds.min_confidence * body_pairs)
@@ -220,10 +211,8 @@ def found_of(graph: StepGraph, path: PathBody, thresholds: Thresholds) -> Found:
     return Found(
         np.stack([2 * heads, np.full_like(heads, -1)], axis=1),
         np.tile(np.array(path.steps, np.int64), (len(heads), 1)),
-        support[heads],
-        body_pairs[heads],
-        pca_pairs[heads],
-        np.tile(np.array(sample, np.int64), (len(heads), 1)),
+        *(counts[heads] for counts in (support, body_pairs, pca_pairs)),
+        sample=np.tile(np.array(sample, np.int64), (len(heads), 1)),
     )
 
 
@@ -242,93 +231,7 @@ def search_paths(walker: PathWalker, length: int, thresholds: Thresholds) -> Ite
     for step in range(total):
         yield step, total, None
         for path in paths_from(walker, walker.single(step), length):
-            yield step, total, found_of(walker.graph, path, thresholds)
-
-
-Counts = dict[tuple[int, ...], int]
-"""Numbers of pairs by the steps of a path and what they were counted for."""
-
-
-@dataclass(frozen=True, eq=False)
-class PathCounter:
-    """The steps of a graph as tables of an engine: `mined_steps` (s, x, y), and those that heads are joined with."""
-
-    engine: Engine
-    graph: StepGraph
-
-    def load(self) -> None:
-        """Load the tables into the engine."""
-        x, step, y = self.graph.edges
-        self.engine.load("mined_steps", {"s": step, "x": x, "y": y})
-        known = self.graph.known_first.tocoo()
-        predicate, first = (np.ascontiguousarray(part, np.int64) for part in known.coords)
-        self.engine.load("mined_firsts", {"p": predicate, "x": first})
-        for number, inside in enumerate(self.graph.inside.values()):
-            self.engine.load(f"mined_domain_{number}", {"c": np.flatnonzero(inside)})
-
-    def pairs(self, length: int) -> str:
-        """The distinct pairs that each path of a length reaches over distinct constants, as SQL."""
-        steps = ", ".join(f"e{i}.s AS s{i}" for i in range(length))
-        tables = "mined_steps AS e0" + "".join(
-            f" JOIN mined_steps AS e{i} ON e{i - 1}.y = e{i}.x" for i in range(1, length)
-        )
-        nodes = ["e0.x", *(f"e{i}.y" for i in range(length))]
-        apart = [f"{nodes[i]} <> {nodes[j]}" for i in range(length + 1) for j in range(i + 2, length + 1)]
-        where = f" WHERE {' AND '.join(apart)}" if apart else ""
-        return f"SELECT DISTINCT {steps}, e0.x AS x, e{length - 1}.y AS y FROM {tables}{where}"
-
-    def counts(self, length: int, also: str, joined: str) -> Counts:
-        """The number of pairs of each path of a length, also by the column `also`, joined with other tables."""
-        keys = [*(f"w.s{i}" for i in range(length)), *([also] if also else [])]
-        named = ", ".join(f"{key} AS k{i}" for i, key in enumerate(keys))
-        sql = f"SELECT {named}, COUNT(*) AS n FROM ({self.pairs(length)}) AS w {joined} GROUP BY {', '.join(keys)}"
-        query = sqlglot.parse_one(sql, dialect="duckdb")
-        assert isinstance(query, exp.Query)
-        found = self.engine.run(query)
-        columns = [found[f"k{i}"].tolist() for i in range(len(keys))]
-        return dict(zip(zip(*columns, strict=True), found["n"].tolist(), strict=True))
-
-    def within(self, domains: tuple[Domain, ...]) -> str:
-        """The condition that x and y are in the domains of a head, as joins."""
-        numbers = {domain: i for i, domain in enumerate(self.graph.inside)}
-        return " ".join(
-            f"JOIN mined_domain_{numbers[domain]} AS d{end} ON d{end}.c = w.{end}"
-            for end, domain in zip("xy", domains, strict=True)
-            if not self.graph.inside[domain].all()
-        )
-
-    def found(self, length: int, thresholds: Thresholds) -> Found:
-        """The rules with bodies of a length that pass the thresholds."""
-        heads = "JOIN mined_steps AS h ON h.x = w.x AND h.y = w.y AND h.s % 2 = 0"
-        support = {key: n for key, n in self.counts(length, "h.s", heads).items() if n >= thresholds.min_support}
-        rows: list[tuple[tuple[int, ...], int, int, int, int]] = []
-        for domains in dict.fromkeys(predicate.domains for predicate in self.graph.predicates):
-            own = {2 * p for p, predicate in enumerate(self.graph.predicates) if predicate.domains == domains}
-            mine = {key: n for key, n in support.items() if key[-1] in own}
-            if mine:
-                within = self.within(domains)
-                bodies = self.counts(length, "", within)
-                pca = self.counts(length, "f.p", f"JOIN mined_firsts AS f ON f.x = w.x {within}")
-                rows += [
-                    (key[:-1], key[-1], n, bodies[key[:-1]], pca[*key[:-1], key[-1] // 2]) for key, n in mine.items()
-                ]
-        kept = sorted(
-            row
-            for row in rows
-            if row[2] >= thresholds.min_confidence * row[3]
-            and self.graph.concluded[row[1] // 2]
-            and row[0] != (row[1],)  # p(x, y) -> p(x, y)
-        )
-        head = np.array([[row[1], -1] for row in kept], np.int64).reshape(-1, 2)
-        body = np.array([row[0] for row in kept], np.int64).reshape(-1, length)
-        counts = (np.array([row[i] for row in kept], np.int64) for i in (2, 3, 4))
-        return Found(head, body, *counts, sample=np.zeros((len(kept), 2), np.int64))
-
-
-def search_paths_by_queries(counter: PathCounter, length: int, thresholds: Thresholds) -> Iterator[Part]:
-    """The rules with bodies of `length` steps; nothing is sampled, and it is one part."""
-    yield 0, 1, None
-    yield 1, 1, counter.found(length, thresholds)
+            yield step, total, path_rules(walker.graph, path, thresholds)
 
 
 def _entries_at(matrix: csr_array, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
@@ -354,12 +257,8 @@ class Ends:
         x, step, c = graph.edges
         keys, end, sizes = np.unique(step * graph.constants + c, return_inverse=True, return_counts=True)
         kept = sizes >= least
-        number = np.cumsum(kept) - 1
-        entries = kept[end]
-        members = csr_array(
-            (np.ones(int(entries.sum()), np.int64), (number[end[entries]], x[entries])),
-            shape=(int(kept.sum()), graph.constants),
-        )
+        entries, number = kept[end], np.cumsum(kept) - 1
+        members = _ones(number[end[entries]], x[entries], (int(kept.sum()), graph.constants))
         return cls(graph, *np.divmod(keys[kept], graph.constants), members)
 
     def __len__(self) -> int:
@@ -401,110 +300,94 @@ class Ends:
         heads, none = np.stack([self.step, self.constant], axis=1)[head[rows]], np.zeros((len(rows), 2), np.int64)
         return Found(heads, body[rows], support[rows], body_pairs[rows], pca_pairs[rows], none)
 
+    def with_constant_bodies(self, start: int, stop: int, thresholds: Thresholds) -> Found:
+        """Rules p(x, c) <- q(x, d), ends that share members, whose bodies are the ends from `start` to `stop`."""
+        graph = self.graph
+        shared = csr_array(self.members[start:stop] @ self.members.T).tocoo()
+        body, head = shared.coords[0].astype(np.int64) + start, shared.coords[1].astype(np.int64)
+        kept = (shared.data >= thresholds.min_support) & (body != head) & self.is_concluded[head]
+        body, head, support = body[kept], head[kept], shared.data[kept]
+        predicate, constant, domain = self.step[head] // 2, self.constant[head], self.domain[head]
+        itself = _entries_at(self.members, body, constant) > 0  # x = c is no substitution
+        body_pairs = self._inside[domain, body] - (itself & self.inside[domain, constant])
+        known = csr_array(self.members[start:stop] @ graph.known_first.T).toarray()[body - start, predicate]
+        known -= itself & (_entries_at(graph.known_first, predicate, constant) > 0)
+        columns = np.stack([self.step[body], self.constant[body]], axis=1)
+        return self.found(thresholds, head, columns, support, body_pairs, known)
 
-@dataclass(frozen=True, eq=False)
-class ConstantBodies:
-    """Rules p(x, c) <- q(x, d): ends that share members."""
+    def with_variable_bodies(self, start: int, stop: int, thresholds: Thresholds) -> Found:
+        """Rules p(x, c) <- q(x, z) whose heads are the ends from `start` to `stop`: z is neither x nor c.
 
-    ends: Ends
+        Such an x has a step q, and not only one to c: a single step.
+        """
+        graph = self.graph
+        having = csr_array(self.members[start:stop] @ self._has_step.T - self._single_members[start:stop]).tocoo()
+        head, body = having.coords[0].astype(np.int64) + start, having.coords[1].astype(np.int64)
+        kept = (having.data >= thresholds.min_support) & self.is_concluded[head]
+        head, body, support = head[kept], body[kept], having.data[kept]
+        predicate, constant, domain = self.step[head] // 2, self.constant[head], self.domain[head]
+        itself = _entries_at(graph.leaving, body, constant) > 0  # x = c is no substitution
+        inside, single_inside, known, single_known = self._totals
+        target = body * graph.constants + constant
+        body_pairs = inside[domain, body] - _entries_at(single_inside, domain, target)
+        body_pairs -= itself & self.inside[domain, constant]
+        known_pairs = known[predicate, body] - _entries_at(single_known, predicate, target)
+        known_pairs -= itself & (_entries_at(graph.known_first, predicate, constant) > 0)
+        columns = np.stack([body, np.full_like(body, -1)], axis=1)
+        return self.found(thresholds, head, columns, support, body_pairs, known_pairs)
 
     @cached_property
     def _inside(self) -> Int64[np.ndarray, "domains ends"]:
         """How many members of each end are in each domain."""
-        return (self.ends.members @ self.ends.inside.T).T
-
-    def found(self, start: int, stop: int, thresholds: Thresholds) -> Found:
-        """The rules whose bodies are the ends from `start` on, before `stop`."""
-        ends, graph = self.ends, self.ends.graph
-        shared = csr_array(ends.members[start:stop] @ ends.members.T).tocoo()
-        body, head = shared.coords[0].astype(np.int64) + start, shared.coords[1].astype(np.int64)
-        kept = (shared.data >= thresholds.min_support) & (body != head) & ends.is_concluded[head]
-        body, head, support = body[kept], head[kept], shared.data[kept]
-        predicate, constant, domain = ends.step[head] // 2, ends.constant[head], ends.domain[head]
-        itself = _entries_at(ends.members, body, constant) > 0  # x = c is no substitution
-        body_pairs = self._inside[domain, body] - (itself & ends.inside[domain, constant])
-        known = csr_array(ends.members[start:stop] @ graph.known_first.T).toarray()[body - start, predicate]
-        known -= itself & (_entries_at(graph.known_first, predicate, constant) > 0)
-        columns = np.stack([ends.step[body], ends.constant[body]], axis=1)
-        return ends.found(thresholds, head, columns, support, body_pairs, known)
-
-
-@dataclass(frozen=True, eq=False)
-class VariableBodies:
-    """Rules p(x, c) <- q(x, z): x has a step to some z other than x and c.
-
-    That is every x with a step q, but those whose only such step leads to c: its single steps.
-    """
-
-    ends: Ends
+        return (self.members @ self.inside.T).T
 
     @cached_property
     def _has_step(self) -> csr_array:
         """1 if a step leaves a constant: (steps, constants)."""
-        leaving = self.ends.graph.leaving.copy()
+        leaving = self.graph.leaving.copy()
         leaving.data[:] = 1
         return leaving
 
     @cached_property
     def _single(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The steps from x to c that are the only one of their kind from x, as columns x, step, c."""
-        x, step, c = self.ends.graph.edges
-        single = _entries_at(self.ends.graph.leaving, step, x) == 1
+        x, step, c = self.graph.edges
+        single = _entries_at(self.graph.leaving, step, x) == 1
         return x[single], step[single], c[single]
 
     @cached_property
     def _single_members(self) -> csr_array:
         """How many members of an end have a single step to its own constant: (ends, steps)."""
-        graph, (x, step, c) = self.ends.graph, self._single
+        graph, (x, step, c) = self.graph, self._single
         columns = []
         for direction, (first, second) in enumerate(((x, c), (c, x))):
             which, predicate = graph.facts_between(first, second)
-            end = self.ends.find(2 * predicate + direction, c[which])
+            end = self.find(2 * predicate + direction, c[which])
             columns.append(np.stack([end, step[which]])[:, end >= 0])
         end, body = np.concatenate(columns, axis=1)
-        return csr_array((np.ones(len(end), np.int64), (end, body)), shape=(len(self.ends), len(graph.steps)))
+        return csr_array((np.ones(len(end), np.int64), (end, body)), shape=(len(self), len(graph.steps)))
 
     @cached_property
     def _totals(self) -> tuple[np.ndarray, csr_array, np.ndarray, csr_array]:
         """How many x of each domain have each step, and how many only to c; the same for x with a known head."""
-        graph, (x, step, c) = self.ends.graph, self._single
-        shape = graph.constants, len(graph.steps) * graph.constants
+        graph, (x, step, c) = self.graph, self._single
+        shape, totals = (graph.constants, len(graph.steps) * graph.constants), []
         steps_to = csr_array((np.ones(len(x), np.int64), (x, step * graph.constants + c)), shape=shape)
-        inside = csr_array(self.ends.inside.astype(np.int64))
-        singles = [csr_array(groups @ steps_to) for groups in (inside, graph.known_first)]
-        for matrix in singles:
-            matrix.sort_indices()  # entries are found by bisection
-        every = [csr_array(groups @ self._has_step.T).toarray() for groups in (inside, graph.known_first)]
-        return every[0], singles[0], every[1], singles[1]
-
-    def found(self, start: int, stop: int, thresholds: Thresholds) -> Found:
-        """The rules whose heads are the ends from `start` on, before `stop`."""
-        ends, graph = self.ends, self.ends.graph
-        having = csr_array(ends.members[start:stop] @ self._has_step.T - self._single_members[start:stop]).tocoo()
-        head, body = having.coords[0].astype(np.int64) + start, having.coords[1].astype(np.int64)
-        kept = (having.data >= thresholds.min_support) & ends.is_concluded[head]
-        head, body, support = head[kept], body[kept], having.data[kept]
-        predicate, constant, domain = ends.step[head] // 2, ends.constant[head], ends.domain[head]
-        itself = _entries_at(graph.leaving, body, constant) > 0  # x = c is no substitution
-        inside, single_inside, known, single_known = self._totals
-        target = body * graph.constants + constant
-        body_pairs = inside[domain, body] - _entries_at(single_inside, domain, target)
-        body_pairs -= itself & ends.inside[domain, constant]
-        known_pairs = known[predicate, body] - _entries_at(single_known, predicate, target)
-        known_pairs -= itself & (_entries_at(graph.known_first, predicate, constant) > 0)
-        columns = np.stack([body, np.full_like(body, -1)], axis=1)
-        return ends.found(thresholds, head, columns, support, body_pairs, known_pairs)
+        for groups in (csr_array(self.inside.astype(np.int64)), graph.known_first):
+            single = csr_array(groups @ steps_to)
+            single.sort_indices()  # entries are found by bisection
+            totals += [csr_array(groups @ self._has_step.T).toarray(), single]
+        return totals[0], totals[1], totals[2], totals[3]
 
 
 def search_constant_rules(ends: Ends, thresholds: Thresholds) -> Iterator[Part]:
     """The rules with a constant in the head; a part of the search is a part of the ends."""
     if not len(ends):
         return
-    kinds = ConstantBodies(ends), VariableBodies(ends)
     meetings = np.cumsum(ends.members @ ends.members.sum(axis=0))
     bounds = np.searchsorted(meetings, np.arange(0, meetings[-1], MOST_MEETINGS))
     bounds = np.unique(np.append(bounds, len(ends))).tolist()
     for part, (start, stop) in enumerate(pairwise(bounds)):
         yield part, len(bounds) - 1, None
-        for kind in kinds:
-            yield part, len(bounds) - 1, kind.found(start, stop, thresholds)
+        for search in (ends.with_constant_bodies, ends.with_variable_bodies):
+            yield part, len(bounds) - 1, search(start, stop, thresholds)

@@ -12,7 +12,7 @@ from jaxtyping import Bool, Int64
 from r2n.data.herbrand import Codes, ranges
 from r2n.data.knowledge_base import KnowledgeBase
 from r2n.errors import ConfigError, DataError, nearest
-from r2n.grounding.backward import NeighbourhoodGrounder
+from r2n.grounding.backward import BackwardGrounder
 from r2n.grounding.counting import RuleCounts
 from r2n.grounding.ground_rules import Adjacency, Grounder, codes_without, distinct_codes
 from r2n.grounding.joins import MAX_GROUNDINGS
@@ -232,7 +232,7 @@ class GroundedOnDemand(GraphSource):
     @cached_property
     def whole(self) -> FactorGraph | None:
         """All ground rules; none under a strategy that starts from the query."""
-        if isinstance(self.grounder, NeighbourhoodGrounder):
+        if isinstance(self.grounder, BackwardGrounder):
             return None
         self.progress("ground", 0, 0)
         return FactorGraph.from_grounding(self.grounder.ground(self.store, None, self.progress))
@@ -245,7 +245,7 @@ class GroundedOnDemand(GraphSource):
 
     def around(self, atoms: Codes, *, steps: int | None = None, without: Codes | None = None) -> FactorGraph:
         """The graph of these atoms."""
-        if not isinstance(self.grounder, NeighbourhoodGrounder):
+        if not isinstance(self.grounder, BackwardGrounder):
             return super().around(atoms, steps=steps, without=without)
         wanted = np.unique(np.asarray(atoms, np.int64))
         store = self.store if without is None else self.store.without(without)
@@ -253,7 +253,7 @@ class GroundedOnDemand(GraphSource):
 
     def may_reach(self, atoms: Codes) -> Bool[np.ndarray, " atoms"]:
         """Atoms of the ground rules; or those that backward chaining finds a first ground rule for."""
-        if isinstance(self.grounder, NeighbourhoodGrounder):
+        if isinstance(self.grounder, BackwardGrounder):
             return self.grounder.may_reach(self.store, atoms)
         return super().may_reach(atoms)
 
@@ -372,7 +372,7 @@ class LeftOut(_Changed):
 def _searching(source: GraphSource) -> GroundedOnDemand | None:
     """The source itself, without what is counted, if its strategy starts from the query."""
     grounded = source.source if isinstance(source, Counted) else source
-    if isinstance(grounded, GroundedOnDemand) and isinstance(grounded.grounder, NeighbourhoodGrounder):
+    if isinstance(grounded, GroundedOnDemand) and isinstance(grounded.grounder, BackwardGrounder):
         return grounded
     return None
 
@@ -410,7 +410,7 @@ def reachable_rules(source: GraphSource, atoms: Codes, steps: int) -> frozenset[
     """The names of grounded rules that may make a difference to the logits of atoms after `steps` reasoning layers."""
     grounded = _searching(source)
     if grounded is not None:
-        assert isinstance(grounded.grounder, NeighbourhoodGrounder)
+        assert isinstance(grounded.grounder, BackwardGrounder)
         met = grounded.grounder.rules_met(grounded.store, atoms)
         rules = grounded.store.knowledge.theory.rules
         return frozenset(rule.name for rule, is_met in zip(rules, met, strict=True) if is_met)

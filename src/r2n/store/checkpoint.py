@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ def write_checkpoint(folder: Path, tensors: dict[str, Tensor], state: dict[str, 
     path = folder / f"checkpoint-{digest[:16]}.safetensors"
     write_atomically(path, content)
     manifest = {"format": FORMAT, "file": path.name, "sha256": digest, "run": run, "state": state}
-    manifest["whole"] = _whole(manifest)
+    manifest["whole"] = _checksum(manifest)
     write_atomically(folder / MANIFEST, json.dumps(manifest, indent=1).encode())
     forget_others(folder, path.name)
 
@@ -40,7 +41,7 @@ def forget_others(folder: Path, file: str | None = None) -> None:
             old.unlink()
 
 
-def _whole(manifest: dict[str, Any]) -> str:
+def _checksum(manifest: dict[str, Any]) -> str:
     """One checksum over the tensors, by their own, the state, and the run that they are of."""
     parts = [manifest["sha256"], manifest["run"], manifest["state"]]
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
@@ -48,15 +49,13 @@ def _whole(manifest: dict[str, Any]) -> str:
 
 def read_checkpoint(folder: Path, run: str | None = None) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
     """The checkpoint in a folder, or None where there is none; a damaged one, or that of another run, is refused."""
-    manifest_path = folder / MANIFEST
-    if not manifest_path.exists():
+    if not (folder / MANIFEST).exists():
         return None
     for _ in range(MOST_READS):
-        try:
+        with suppress(FileNotFoundError):  # a training wrote the next one between manifest and file: read again
             return _read(folder, run)
-        except FileNotFoundError:  # a training wrote the next one between manifest and file: read again
-            continue
-    raise CheckpointError(f"the checkpoint in {folder} is damaged: a file is missing", hint=HINT.format(manifest_path))
+    hint = HINT.format(folder / MANIFEST)
+    raise CheckpointError(f"the checkpoint in {folder} is damaged: a file is missing", hint=hint)
 
 
 def _read(folder: Path, run: str | None) -> tuple[dict[str, Tensor], dict[str, Any]]:
@@ -68,7 +67,7 @@ def _read(folder: Path, run: str | None) -> tuple[dict[str, Tensor], dict[str, A
         content = read_file(path)
         if manifest["format"] != FORMAT:
             raise CheckpointError(f"{manifest_path} has format {manifest['format']}, not {FORMAT}", hint=hint)
-        if manifest["whole"] != _whole(manifest):
+        if manifest["whole"] != _checksum(manifest):
             raise CheckpointError(f"{manifest_path} was changed: its checksum is wrong", hint=hint)
         if run is not None and manifest["run"] != run:
             raise CheckpointError(f"{manifest_path} is the checkpoint of another run", hint=hint)

@@ -10,7 +10,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+import pydantic.dataclasses
+from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from r2n.data.problem import Problem
 from r2n.errors import CheckpointError, ConfigError
@@ -25,36 +26,26 @@ LONGEST_NAME = 60
 _NO_NUMBER_DEPENDS_ON = ("sha256", "versions")
 
 
-@dataclass(frozen=True, slots=True)
+class _File:
+    """A file of a run folder, by its name there."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __get__(self, folder: "RunFolder", owner: type | None = None) -> Path:
+        return folder.path / self.name
+
+
+@dataclass(frozen=True)
 class RunFolder:
     """The folder of a run, and where its files are."""
 
     path: Path
-
-    @property
-    def config(self) -> Path:
-        """How the run was made."""
-        return self.path / CONFIG
-
-    @property
-    def problem(self) -> Path:
-        """The problem, with everything that was read for it."""
-        return self.path / PROBLEM
-
-    @property
-    def trace(self) -> Path:
-        """One line an epoch; of an ensemble, each network has its own: `networks`."""
-        return self.path / TRACE
-
-    @property
-    def report(self) -> Path:
-        """How good it is."""
-        return self.path / REPORT
-
-    @property
-    def calibration(self) -> Path:
-        """How its logits become probabilities."""
-        return self.path / CALIBRATION
+    config = _File(CONFIG)  # how the run was made
+    problem = _File(PROBLEM)  # with everything that was read for it
+    trace = _File(TRACE)  # one line an epoch; each network of an ensemble has its own: `networks`
+    report = _File(REPORT)  # how good it is
+    calibration = _File(CALIBRATION)  # how its logits become probabilities
 
     @property
     def without_reasoning(self) -> "RunFolder":
@@ -72,35 +63,31 @@ class RunFolder:
         return (self,) if len(seeds) == 1 else tuple(RunFolder(self.path / f"seed-{seed}") for seed in seeds)
 
 
-@dataclass(frozen=True)
+@pydantic.dataclasses.dataclass(frozen=True, config=ConfigDict(extra="forbid", strict=True))
 class RunConfig:
-    """All that distinguishes a run from another.
+    """All that distinguishes a run from another, as `config.json` holds it.
 
     `name` and `source` are the problem's; `encoders` are the domains whose features go through modules of the caller.
-    `fingerprints` has a digest for each part of the problem, so that a difference can be named. `seeds` has one for
-    each network.
+    `fingerprints` has a digest for each part of the problem, so that a difference can be named. `seed` is that of the
+    first of `ensemble` networks.
     """
 
     name: str
     source: str | None
     options: Options
-    seeds: range
+    seed: int
     encoders: tuple[str, ...]
     device: str
     threads: int
     versions: Mapping[str, str]
     problem_sha256: str
     fingerprints: Mapping[str, str]
+    ensemble: int = 1
 
     @property
-    def seed(self) -> int:
-        """The first seed."""
-        return self.seeds.start
-
-    @property
-    def ensemble(self) -> int:
-        """The number of networks."""
-        return len(self.seeds)
+    def seeds(self) -> range:
+        """The seed of each network."""
+        return range(self.seed, self.seed + self.ensemble)
 
     @property
     def digest(self) -> str:
@@ -129,13 +116,14 @@ def config_of(
         problem.name,
         problem.source,
         options,
-        range(seed, seed + ensemble),
+        seed,
         encoders,
         device,
         threads,
         {"r2n": version("r2n"), "torch": version("torch"), "python": platform.python_version()},
         hashlib.sha256(problem_bytes(problem)).hexdigest(),
         problem_fingerprints(problem),
+        ensemble,
     )
 
 
@@ -154,10 +142,10 @@ def write_config(folder: RunFolder, config: RunConfig) -> None:
 
 def _document(config: RunConfig) -> dict[str, Any]:
     """The configuration as JSON holds it; a run of one network says nothing of others."""
-    several = {"ensemble": config.ensemble} if config.ensemble > 1 else {}
     document = {"format": FORMAT, **asdict(config), "options": config.options.model_dump(mode="json")}
-    document = {("seed" if key == "seeds" else key): value for key, value in document.items()}
-    return document | {"seed": config.seed, **several}
+    if config.ensemble == 1:
+        del document["ensemble"]
+    return document
 
 
 def _write(path: Path, content: bytes) -> None:
@@ -175,69 +163,39 @@ def digest(document: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(kept, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
-class _StoredConfig(BaseModel):
-    """What `config.json` holds besides its format and checksum; a run of one network says nothing of others."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
-    name: str
-    source: str | None
-    options: Options
-    seed: int
-    ensemble: int = 1
-    encoders: tuple[str, ...]
-    device: str
-    threads: int
-    versions: dict[str, str]
-    problem_sha256: str
-    fingerprints: dict[str, str]
-
-
 def read_config(folder: RunFolder) -> RunConfig:
     """The configuration of the run in a folder, as it was when the run began."""
-    path = folder.config
+    path, again = folder.config, "train again in another folder"
     try:
-        document = json.loads(_content(folder))
+        document = json.loads(read_file(path))
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise ConfigError(f"{folder.path} holds no run", hint="a run is made by: r2n train P --out DIR") from error
+    except OSError as error:
+        hint = "see to its permissions" if isinstance(error, PermissionError) else WHAT_TO_DO
+        raise CheckpointError(f"{path} cannot be read: {error.strerror}", hint=hint) from error
     except (ValueError, RecursionError) as error:
+        if "\0" in str(path):  # no system takes it
+            raise ConfigError(f"{str(folder.path)!r} is no folder: {error}") from error
         raise CheckpointError(f"{path} is damaged: it is no JSON", hint=WHAT_TO_DO) from error
     if not isinstance(document, dict):
         raise CheckpointError(f"{path} is damaged: it holds no configuration", hint=WHAT_TO_DO)
     found = document.get("format")
     if found in (None, 1):
-        raise CheckpointError(
-            f"the run in {folder.path} was made by an earlier version of r2n", hint="train again in another folder"
-        )
+        raise CheckpointError(f"the run in {folder.path} was made by an earlier version of r2n", hint=again)
     if found != FORMAT:
-        raise CheckpointError(
-            f"{path} has format {found!r}, this r2n reads format {FORMAT}",
-            hint="use the r2n that made the run, or train again in another folder",
-        )
+        what = f"{path} has format {found!r}, this r2n reads format {FORMAT}"
+        raise CheckpointError(what, hint=f"use the r2n that made the run, or {again}")
     if document.get("sha256") != digest(document):
-        raise CheckpointError(
-            f"{path} was changed after the run began: its checksum is wrong",
-            hint="undo the change, or train again in another folder",
-        )
+        what = f"{path} was changed after the run began: its checksum is wrong"
+        raise CheckpointError(what, hint=f"undo the change, or {again}")
     values = {key: value for key, value in document.items() if key not in ("format", "sha256")}
     try:
-        fields = dict(_StoredConfig.model_validate_json(json.dumps(values)))
+        return TypeAdapter(RunConfig).validate_json(json.dumps(values))
     except ValidationError as error:
         first = error.errors()[0]
         what = f"'{'.'.join(map(str, first['loc']))}': {first['msg'][0].lower()}{first['msg'][1:]}"
         hint = "use that one, or train again"
         raise CheckpointError(f"{path} was written by another version of r2n: {what}", hint=hint) from error
-    seed, size = fields.pop("seed"), fields.pop("ensemble")
-    return RunConfig(**fields, seeds=range(seed, seed + size))
-
-
-def _content(folder: RunFolder) -> bytes:
-    try:
-        return read_file(folder.config)
-    except (FileNotFoundError, NotADirectoryError) as error:
-        raise ConfigError(f"{folder.path} holds no run", hint="a run is made by: r2n train P --out DIR") from error
-    except OSError as error:
-        hint = "see to its permissions" if isinstance(error, PermissionError) else WHAT_TO_DO
-        raise CheckpointError(f"{folder.config} cannot be read: {error.strerror}", hint=hint) from error
-    except ValueError as error:  # a path that no system takes
-        raise ConfigError(f"{str(folder.path)!r} is no folder: {error}") from error
 
 
 def read_problem(folder: RunFolder, config: RunConfig) -> Problem:
@@ -250,21 +208,16 @@ def checked_problem(folder: RunFolder, config: RunConfig) -> bytes:
     try:
         content = read_file(folder.problem)
     except OSError as error:
-        raise CheckpointError(
-            f"the run folder {folder.path} is not whole: {PROBLEM} cannot be read: {error.strerror}", hint=WHAT_TO_DO
-        ) from error
+        what = f"the run folder {folder.path} is not whole: {PROBLEM} cannot be read: {error.strerror}"
+        raise CheckpointError(what, hint=WHAT_TO_DO) from error
     if hashlib.sha256(content).hexdigest() != config.problem_sha256:
-        raise CheckpointError(
-            f"{folder.problem} is damaged, or was changed after the run began: its checksum is wrong", hint=WHAT_TO_DO
-        )
+        what = f"{folder.problem} is damaged, or was changed after the run began: its checksum is wrong"
+        raise CheckpointError(what, hint=WHAT_TO_DO)
     return content
 
 
 def differences(kept: RunConfig, now: RunConfig) -> list[str]:
-    """What a result depends on and is not as it was, each by its name.
-
-    Versions, and where the problem lies, are left out.
-    """
+    """What a result depends on and is not as it was, each by its name; versions and the source are left out."""
     parts = {**kept.fingerprints, **now.fingerprints}
     found = [f"the {part}" for part in parts if kept.fingerprints.get(part) != now.fingerprints.get(part)]
     before, after = dict(_settings(kept)), dict(_settings(now))

@@ -2,8 +2,8 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from collections.abc import Sequence
+from dataclasses import asdict, fields
 from operator import index
 from pathlib import Path
 from typing import Any
@@ -22,17 +22,8 @@ from r2n.logic.language import Domain, Language, Predicate
 from r2n.logic.theory import Rule, Theory
 from r2n.options import Options
 
-_NAMES: dict[type[Formula], str] = {Not: "not", And: "and", Or: "or", Implies: "implies", Iff: "iff", Xor: "xor"}
-_CONNECTIVES: dict[str, Callable[..., Formula]] = {
-    "not": Not,
-    "and": lambda *parts: And(parts),
-    "or": lambda *parts: Or(parts),
-    "implies": Implies,
-    "iff": Iff,
-    "xor": Xor,
-}
-Signature = tuple[tuple[Domain, ...], tuple[Predicate, ...]]
-"""Domains and predicates, as a theory and a language have them."""
+_CONNECTIVES: dict[str, Any] = {"not": Not, "and": And, "or": Or, "implies": Implies, "iff": Iff, "xor": Xor}
+_NAMES = {connective: name for name, connective in _CONNECTIVES.items()}
 
 
 def theory_record(theory: Theory) -> dict[str, Any]:
@@ -40,7 +31,7 @@ def theory_record(theory: Theory) -> dict[str, Any]:
     rules = [
         {
             "name": rule.name,
-            "formula": None if rule.formula is None else _formula_record(rule.formula),
+            "formula": _formula_record(rule.formula),
             "atoms": [_formula_record(atom) for atom in rule.atoms],
             "guards": [_formula_record(guard) for guard in rule.guards],
             "types": rule.types,
@@ -51,20 +42,14 @@ def theory_record(theory: Theory) -> dict[str, Any]:
     return {"signature": signature_record(theory.domains, theory.predicates), "rules": rules}
 
 
-def theory_of(record: dict[str, Any], source: str | None) -> Theory:
+def theory_from_record(record: dict[str, Any], source: str | None) -> Theory:
     """The theory of a record."""
-    rules = tuple(
-        Rule(
-            rule["name"],
-            None if rule["formula"] is None else _formula_of(rule["formula"]),
-            tuple(_atom_of(*atom[1:]) for atom in rule["atoms"]),
-            tuple(_guard_of(*guard[1:]) for guard in rule["guards"]),
-            tuple((variable, domain) for variable, domain in rule["types"]),
-            rule["weight"],
-        )
-        for rule in record["rules"]
-    )
-    return Theory(*signature_of(record["signature"]), rules, source)
+    rules = []
+    for rule in record["rules"]:
+        types = tuple((variable, domain) for variable, domain in rule["types"])
+        atoms, guards = (tuple(map(_formula_from_record, rule[key])) for key in ("atoms", "guards"))
+        rules.append(Rule(rule["name"], _formula_from_record(rule["formula"]), atoms, guards, types, rule["weight"]))
+    return Theory(*signature_from_record(record["signature"]), tuple(rules), source)
 
 
 def signature_record(domains: Sequence[Domain], predicates: Sequence[Predicate]) -> dict[str, Any]:
@@ -92,26 +77,23 @@ def signature_record(domains: Sequence[Domain], predicates: Sequence[Predicate])
     return {"written": written, "domains": declared, "predicates": records}
 
 
-def signature_of(record: dict[str, Any]) -> Signature:
+def signature_from_record(record: dict[str, Any]) -> tuple[tuple[Domain, ...], tuple[Predicate, ...]]:
     """The domains and predicates of a record."""
     made: list[Domain] = []
     for name, listed, parts in record["written"]:
         made.append(Domain(name, None if listed is None else tuple(listed), tuple(made[i] for i in parts)))
-    predicates = tuple(
-        Predicate(
-            each["name"],
-            tuple(made[i] for i in each["domains"]),
-            each["closed"],
-            tuple(tuple(made[i] for i in part) for part in each["closed_parts"]),
-            each["reciprocal_of"],
-        )
-        for each in record["predicates"]
-    )
-    return tuple(made[i] for i in record["domains"]), predicates
+    predicates = []
+    for each in record["predicates"]:
+        domains = tuple(made[i] for i in each["domains"])
+        closed_parts = tuple(tuple(made[i] for i in part) for part in each["closed_parts"])
+        predicates.append(Predicate(each["name"], domains, each["closed"], closed_parts, each["reciprocal_of"]))
+    return tuple(made[i] for i in record["domains"]), tuple(predicates)
 
 
-def _formula_record(formula: Formula) -> list[Any]:
+def _formula_record(formula: Formula | None) -> list[Any] | None:
     match formula:
+        case None:
+            return None
         case Atom():
             return ["atom", formula.predicate, [_term_record(term) for term in formula.terms]]
         case Unequal():
@@ -120,28 +102,26 @@ def _formula_record(formula: Formula) -> list[Any]:
             return [_NAMES[type(formula)], *map(_formula_record, formula.operands())]
 
 
-def _formula_of(record: list[Any]) -> Formula:
-    kind, *rest = record
-    if kind == "atom":
-        return _atom_of(*rest)
-    if kind == "unequal":
-        return _guard_of(*rest)
-    return _CONNECTIVES[kind](*map(_formula_of, rest))
-
-
-def _atom_of(predicate: str, terms: list[Any]) -> Atom:
-    return Atom(predicate, tuple(_term_of(term) for term in terms))
-
-
-def _guard_of(left: Any, right: Any) -> Unequal:
-    return Unequal(_term_of(left), _term_of(right))
+def _formula_from_record(record: list[Any] | None) -> Any:
+    match record:
+        case None:
+            return None
+        case ["atom", predicate, terms]:
+            return Atom(predicate, tuple(map(_term_from_record, terms)))
+        case ["unequal", left, right]:
+            return Unequal(_term_from_record(left), _term_from_record(right))
+        case ["and" | "or" as kind, *rest]:
+            return _CONNECTIVES[kind](tuple(map(_formula_from_record, rest)))
+        case [kind, *rest]:
+            return _CONNECTIVES[kind](*map(_formula_from_record, rest))
+    raise ValueError("no formula")
 
 
 def _term_record(term: Term) -> str | list[str]:
     return term.name if isinstance(term, Variable) else [term.name]
 
 
-def _term_of(record: str | list[str]) -> Term:
+def _term_from_record(record: str | list[str]) -> Term:
     return Variable(record) if isinstance(record, str) else Constant(record[0])
 
 
@@ -151,25 +131,20 @@ _DAMAGE = (SafetensorError, ValueError, KeyError, TypeError, IndexError, Attribu
 WHAT_TO_DO = "copy the whole run folder again from where it was made, or train again"
 
 
-@dataclass(frozen=True, eq=False)
-class Part:
-    """A part of a problem: what JSON holds of it, and its arrays by name."""
-
-    record: Any
-    arrays: Mapping[str, np.ndarray] = field(default_factory=dict)
-
-    def digest(self) -> str:
-        """The same for the same part, and for no other."""
-        digest = hashlib.sha256(_json(self.record))
-        for name, array in self.arrays.items():
-            digest.update(f"{name} {array.dtype} {array.shape}\n".encode())
-            digest.update(np.ascontiguousarray(array).tobytes())
-        return digest.hexdigest()
+Part = tuple[Any, dict[str, np.ndarray]]
+"""A part of a problem: what JSON holds of it, and its arrays by name."""
 
 
 def problem_fingerprints(problem: Problem) -> dict[str, str]:
     """A digest for each part of a problem that the numbers of a run depend on, by the part's name."""
-    return {name: part.digest() for name, part in _parts(problem).items()}
+    found = {}
+    for part, (record, arrays) in _parts(problem).items():
+        digest = hashlib.sha256(_json(record))
+        for name, array in arrays.items():
+            digest.update(f"{name} {array.dtype} {array.shape}\n".encode())
+            digest.update(np.ascontiguousarray(array).tobytes())
+        found[part] = digest.hexdigest()
+    return found
 
 
 def problem_bytes(problem: Problem) -> bytes:
@@ -188,9 +163,9 @@ def problem_bytes(problem: Problem) -> bytes:
         "options": problem.options.model_dump(mode="json"),
         "report": report,
         "columns": {name: list(columns) for name, columns in problem.columns.items()},
-        "parts": {name: part.record for name, part in parts.items()},
+        "parts": {name: record for name, (record, _) in parts.items()},
     }
-    arrays = {f"{name}.{key}": array for name, part in parts.items() for key, array in part.arrays.items()}
+    arrays = {f"{name}.{key}": array for name, (_, own) in parts.items() for key, array in own.items()}
     arrays[DOCUMENT] = np.frombuffer(_json(document), np.uint8)
     return save({name: np.ascontiguousarray(array) for name, array in arrays.items()})
 
@@ -204,10 +179,8 @@ def problem_from_bytes(content: bytes, where: Path) -> Problem:
     except _DAMAGE as error:
         raise CheckpointError(f"{where} is damaged, or holds no problem of r2n", hint=WHAT_TO_DO) from error
     if found != FORMAT:
-        raise CheckpointError(
-            f"{where} has format {found}, this r2n reads format {FORMAT}",
-            hint="use the r2n that wrote it, or train again",
-        )
+        what = f"{where} has format {found}, this r2n reads format {FORMAT}"
+        raise CheckpointError(what, hint="use the r2n that wrote it, or train again")
     try:
         return _problem(document, arrays)
     except _DAMAGE as error:
@@ -219,10 +192,7 @@ def _json(record: Any) -> bytes:
 
 
 def _parts(problem: Problem) -> dict[str, Part]:
-    """The parts of a problem: the signature of a language only if it is not that of the theory.
-
-    Of the tables of candidates only the atoms are kept; how many rows of features were ignored changes no number.
-    """
+    """The parts of a problem; of tables of candidates only the atoms, and no counts that change no number."""
     knowledge, theory, language = problem.knowledge, problem.knowledge.theory, problem.knowledge.language
     is_declared = (language.domains, language.predicates) == (theory.domains, theory.predicates)
     signature = None if is_declared else signature_record(language.domains, language.predicates)
@@ -240,24 +210,24 @@ def _parts(problem: Problem) -> dict[str, Part]:
     candidates = {f"found.{i}": codes for i, codes in enumerate(found.values())}
     candidates |= {f"given.{i}": source.given for i, source in enumerate(sources.values())}
     return {
-        "theory": Part(theory_record(theory)),
-        "language": Part(
+        "theory": (theory_record(theory), {}),
+        "language": (
             {"signature": signature, "constants": language.constants},
             {str(i): extension for i, extension in enumerate(language.extensions)},
         ),
-        "evidence": Part(None, {"atoms": knowledge.evidence.atoms, "truth": knowledge.evidence.truth}),
-        "features": Part(feature_records, features),
-        "candidates": Part({"found": list(found), "sources": source_records}, candidates),
-        "queries": Part(list(problem.queries), queries),
+        "evidence": (None, {"atoms": knowledge.evidence.atoms, "truth": knowledge.evidence.truth}),
+        "features": (feature_records, features),
+        "candidates": ({"found": list(found), "sources": source_records}, candidates),
+        "queries": (list(problem.queries), queries),
     }
 
 
 def _problem(document: dict[str, Any], arrays: dict[str, np.ndarray]) -> Problem:
     """The problem of a document and of arrays named `PART.NAME`; what does not fit is an error of some kind."""
     records, report = document["parts"], document["report"]
-    theory = theory_of(records["theory"], document["theory_source"])
+    theory = theory_from_record(records["theory"], document["theory_source"])
     signature = records["language"]["signature"]
-    domains, predicates = (theory.domains, theory.predicates) if signature is None else signature_of(signature)
+    domains, predicates = (theory.domains, theory.predicates) if signature is None else signature_from_record(signature)
     extensions = tuple(arrays[f"language.{i}"] for i in range(len(domains)))
     language = Language(domains, predicates, tuple(records["language"]["constants"]), extensions)
     features = {
@@ -276,15 +246,13 @@ def _problem(document: dict[str, Any], arrays: dict[str, np.ndarray]) -> Problem
         name: CandidateSource(Candidates((), shared_words, rarer_than), arrays[f"candidates.given.{i}"], labelled)
         for i, (name, shared_words, rarer_than, labelled) in enumerate(candidates["sources"])
     }
-    counts = {
-        key: tuple((name, count) for name, count in report.get(key, ()))
-        for key in ("facts", "duplicates", "unused_features", "empty")
-    }
+    counted, notes = ("facts", "duplicates", "unused_features", "empty"), ("notes", "warnings")
+    read: dict[str, Any] = {key: tuple((name, count) for name, count in report.get(key, ())) for key in counted}
+    read |= {key: tuple(report.get(key, ())) for key in notes}
     rejected = tuple(
         DataError(what, where=None if where is None else Location(**where), hint=hint)
         for what, where, hint in report["rejected"]
     )
-    notes = {key: tuple(report.get(key, ())) for key in ("notes", "warnings")}
     return Problem(
         document["name"],
         KnowledgeBase(
@@ -298,7 +266,7 @@ def _problem(document: dict[str, Any], arrays: dict[str, np.ndarray]) -> Problem
             name: Evidence(arrays[f"queries.{i}.atoms"], arrays[f"queries.{i}.truth"])
             for i, name in enumerate(records["queries"])
         },
-        LoadReport(**counts, rejected=rejected, **notes),
+        LoadReport(rejected=rejected, **read),
         Options.model_validate_json(json.dumps(document["options"])),
         document["source"],
         sources,

@@ -70,7 +70,7 @@ class Trace:
     """A trace that grows; `lines` are those that are there already."""
 
     def __init__(self, path: Path, lines: list[bytes] | None = None) -> None:
-        """Open it; what it holds besides these lines is gone."""
+        """Open it; all other lines are gone."""
         content = b"".join(lines or [])
         write_atomically(path, content)
         self.lines, self._digest = len(lines or []), hashlib.sha256(content)
@@ -90,7 +90,7 @@ class Trace:
         return cls(path, lines)
 
     def add(self, epoch: Epoch) -> None:
-        """One more line, which is in the file as a whole, should the process be killed."""
+        """One more line, complete in the file even if the process is killed next."""
         line = json.dumps(asdict(epoch)).encode() + b"\n"
         self._file.write(line)
         self._file.flush()

@@ -4,16 +4,14 @@ import json
 from pathlib import Path
 
 import numpy as np
-import pytest
 from typer.testing import CliRunner
 
 from r2n.cli import app
 from r2n.datasets.benchmarks import load
-from r2n.grounding.cache import content_of
+from r2n.grounding.cache import digest_of_all, write_grounding
 from r2n.grounding.full import FullGrounder
 from r2n.grounding.store import Store
 from tests.command_line import invoke
-from tests.unit.grounding.parts import write_parts
 
 runner = CliRunner()
 
@@ -24,15 +22,6 @@ def test_ground_shows_each_rule_and_the_queries() -> None:
         assert text in out
 
 
-@pytest.mark.parametrize("more", [[], ["--engine", "duckdb"]])
-def test_plans_are_shown_in_place_of_ground_rules(more: list[str]) -> None:
-    out = invoke("ground", "countries-s3", "--strategy", "known-body", "--explain", *more)
-    assert "rule hierarchy" in out
-    assert "HASH_JOIN" in out
-    document = json.loads(invoke("ground", "countries-s3", "--explain", "--json", *more))
-    assert [part["rule"] for part in document] == [rule.name for rule in load("countries-s3").knowledge.theory.rules]
-
-
 def test_an_engine_that_is_none_is_refused() -> None:
     assert "there is no engine 'oracle'" in invoke("ground", "countries-s3", "--engine", "oracle", code=2)
 
@@ -40,7 +29,7 @@ def test_an_engine_that_is_none_is_refused() -> None:
 def test_a_grounding_in_parts_is_read_where_it_is_that_of_the_problem(tmp_path: Path) -> None:
     knowledge, grounder = load("countries-s3").knowledge, FullGrounder()
     grounding = grounder.ground(Store(knowledge))
-    write_parts(grounding, tmp_path / "kept", content_of(knowledge).digest(knowledge.theory, grounder))
+    write_grounding(grounding, tmp_path / "kept", digest_of_all(knowledge, grounder))
     command = ["ground", "countries-s3", "--strategy", "full", "--json"]
     kept = json.loads(invoke(*command, "--out", str(tmp_path / "kept")))
     made = json.loads(runner.invoke(app, command).stdout)

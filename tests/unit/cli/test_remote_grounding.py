@@ -37,13 +37,6 @@ def test_a_grounding_is_kept_and_then_read(problem: Path, tmp_path: Path) -> Non
     assert runner.invoke(app, trained).exit_code == 0
 
 
-def test_plans_are_shown(problem: Path) -> None:
-    command = ["ground", str(problem), "--strategy", "known-body", "--engine", "local[2]", "--explain", "--json"]
-    plans = json.loads(runner.invoke(app, command).stdout)
-    assert [plan["rule"] for plan in plans] == ["a", "b", "c", "d", "e"]
-    assert all("Physical Plan" in plan["plan"] for plan in plans)
-
-
 def test_what_this_process_has_to_read_is_told(problem: Path, tmp_path: Path) -> None:
     command = ["ground", str(problem), "--strategy", "backward", "--engine", "local[2]", "--out", str(tmp_path / "out")]
     result = runner.invoke(app, [*command, "--json"])

@@ -22,7 +22,6 @@ from r2n.grounding.counting import (
     StepMatrices,
     as_chain,
     is_counted,
-    path_counts,
     path_counts_in_parts,
     reached_from,
     row_parts,
@@ -223,24 +222,11 @@ def test_chains_are_read_from_the_first_variable_of_the_head_to_the_second(text:
     assert the_rule(guarded(text))[1] == Chain(head, steps, distinct=True)
 
 
-@pytest.mark.parametrize("text", NO_CHAINS)
-def test_other_rules_are_none(text: str) -> None:
-    assert the_rule(text)[1] is None
-
-
-def test_no_formula_but_an_implication_of_one_atom_is_a_chain() -> None:
+def test_other_rules_are_none() -> None:
+    assert [text for text in NO_CHAINS if the_rule(text)[1] is not None] == []
     for text in ("implicit r: [p(x, y), q(y, z)]", "rule r: p(x, y) | q(x, y)", "rule r: p(x, y) <-> q(x, y)"):
         known = KnowledgeBase.build(parse_theory(TYPED + text + "\n"))
         assert as_chain(known, known.theory.rules[0]) is None
-
-
-def test_turned_twice_a_chain_is_itself() -> None:
-    chain = the_rule("q(z, x) & p(z, w) & p(w, y) -> p(x, y)")[1]
-    assert chain is not None
-    assert chain.backwards() == Chain(
-        "p", (ChainStep("p", False), ChainStep("p", False), ChainStep("q", True)), False, True
-    )
-    assert chain.backwards().backwards() == chain
 
 
 def walks(known: KnowledgeBase, chain: Chain) -> list[tuple[list[int], list[tuple[str, int, int]]]]:
@@ -316,19 +302,3 @@ def test_parts_hold_about_as_many_entries_as_they_may() -> None:
     assert row_parts(np.array([1, 1, 1, 1]), 2) == [(0, 1), (1, 3), (3, 4)]
     assert row_parts(np.array([0, 9, 0, 9]), 4) == [(0, 1), (1, 3), (3, 4)]
     assert row_parts(np.array([3, 3]), 100) == [(0, 2)]
-
-
-def test_truths_count_as_one_and_walks_add_up() -> None:
-    step = csr_array(np.ones((3, 3), bool))
-    assert path_counts([step, step], distinct=False).toarray().tolist() == [[3] * 3] * 3
-    assert path_counts([step, step], distinct=True).toarray().tolist() == [[0, 1, 1], [1, 0, 1], [1, 1, 0]]
-    assert path_counts([step] * 3, distinct=True).nnz == 0, "four distinct of three constants"
-
-
-def test_a_path_has_steps_and_not_too_many_of_them() -> None:
-    step = csr_array(np.eye(2))
-    with pytest.raises(ValueError, match="at least one step"):
-        path_counts([], distinct=True)
-    with pytest.raises(ValueError, match="at most 3 steps, not 4"):
-        path_counts([step] * 4, distinct=True)
-    assert path_counts([step] * 4, distinct=False).nnz == 2

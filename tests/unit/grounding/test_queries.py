@@ -22,7 +22,7 @@ from r2n.grounding.joins import (
     rows_among,
     sorted_substitutions,
 )
-from r2n.grounding.known_body import KnownBodyGrounder, known_body_query
+from r2n.grounding.known_body import KnownBodyGrounder
 from r2n.grounding.store import MOST_ROWS, MemoryBudget, Store
 from r2n.logic.language import Domain
 from tests.theory_strategies import dice
@@ -32,7 +32,7 @@ GRAPH = "domain d = {a, b, c}\npredicate p(d, d)\npredicate q(d, d)\npredicate t
 
 
 def known_bodies(kb: r2n.KnowledgeBase, most_rows: int = MOST_ROWS) -> Substitutions:
-    return joined(known_body_query(Store(kb), kb.theory.rules[0]), kb.language, most_rows)
+    return joined(KnownBodyGrounder().query(Store(kb), kb.theory.rules[0]), kb.language, most_rows)
 
 
 def graph(rule: str, facts: str, false: str = "") -> r2n.KnowledgeBase:
@@ -56,7 +56,7 @@ def test_a_join_that_memory_may_not_hold_is_left_to_others(rule: str) -> None:
 
 D = Domain("d")
 RELATION = Relation(
-    "r", (D, D), np.array([2, 4, 6]), np.array([[0, 2], [1, 0], [1, 2]]), 4, lambda columns: columns[0] * 4 + columns[1]
+    "r", (D, D), 4, np.array([2, 4, 6]), np.array([[0, 2], [1, 0], [1, 2]]), lambda columns: columns[0] * 4 + columns[1]
 )
 
 
@@ -67,16 +67,10 @@ def test_an_index_orders_rows_by_constant() -> None:
         assert RELATION.index(position) is found, "made once"
 
 
-def test_sizes_and_distinct_constants() -> None:
+def test_sizes_and_what_is_held() -> None:
     assert (len(RELATION), RELATION.distinct(0), RELATION.distinct(1)) == (3, 2, 2)
     assert RELATION.table.columns == ("a0", "a1")
-
-
-def test_what_it_holds_is_found_by_its_code() -> None:
     assert RELATION.holds([np.array([0, 1, 3]), np.array([2, 1, 3])]).tolist() == [True, False, False]
-
-
-def test_no_constant_outside_a_position_is_held() -> None:
     kb = knowledge("", "takes(ann,tea)")
     takes = Store(kb).relation(Kind.FACT, "takes")
     ann, tea = (np.array([kb.language.constant_id(name)]) for name in ("ann", "tea"))
@@ -86,7 +80,7 @@ def test_no_constant_outside_a_position_is_held() -> None:
 
 def test_without_some_atoms_it_is_as_if_made_of_the_others() -> None:
     kept = RELATION.without(np.array([3, 4]))
-    made = Relation("r", (D, D), np.array([2, 6]), np.array([[0, 2], [1, 2]]), 4, RELATION.encode)
+    made = Relation("r", (D, D), 4, np.array([2, 6]), np.array([[0, 2], [1, 2]]), RELATION.encode)
     assert (kept.codes.tolist(), kept.rows.tolist()) == (made.codes.tolist(), made.rows.tolist())
     for position in (0, 1):
         assert [part.tolist() for part in kept.index(position)] == [part.tolist() for part in made.index(position)]
@@ -94,10 +88,7 @@ def test_without_some_atoms_it_is_as_if_made_of_the_others() -> None:
     again = kept.without(np.array([2]))
     assert [part.tolist() for part in again.index(1)] == [[0], [0, 0, 0, 1, 1]]
     assert len(again.without(np.array([6]))) == 0
-
-
-def test_without_what_it_does_not_hold_it_is_itself() -> None:
-    assert RELATION.without(np.array([3, 5])) is RELATION
+    assert RELATION.without(np.array([3, 5])) is RELATION, "it holds none of them"
 
 
 KB = knowledge("rule r: smokes(x) & knows(x, y) -> smokes(y)\n", "smokes(ann) smokes(bob) knows(ann,bob) knows(ann,cy)")
@@ -105,33 +96,20 @@ TYPED = "domain town = {a, b}\ndomain land = {l}\ndomain place = town | land\npr
 
 
 def query(kb: r2n.KnowledgeBase) -> RuleQuery:
-    return known_body_query(Store(kb), kb.theory.rules[0])
+    return KnownBodyGrounder().query(Store(kb), kb.theory.rules[0])
 
 
-def ranging(kb: r2n.KnowledgeBase) -> list[str]:
-    return [str(atom.terms[0]) for _, atom in query(kb).ranging]
-
-
-def test_the_estimate_comes_from_sizes_and_distinct_values() -> None:
+def test_a_query_knows_what_it_seeks_and_estimates_how_many_there_are() -> None:
     assert query(KB).estimate() == 4, "2 smokers times 2 pairs, over 1 distinct first constant"
-
-
-def test_variables_range_over_their_domains_unless_a_joined_atom_holds_them_there() -> None:
-    assert ranging(knowledge("rule r: p(x) -> p(y)", theory=TYPED)) == ["y"]
-    assert ranging(knowledge("rule r: p(x: town) -> p(x)", theory=TYPED)) == ["x"], "p holds it to places only"
-    assert ranging(knowledge("rule r: p(x) & q(x) -> p(x)", theory=TYPED)) == []
-
-
-def test_a_query_that_seeks_nothing_is_free() -> None:
+    ranging = {"p(x) -> p(y)": ["y"], "p(x: town) -> p(x)": ["x"], "p(x) & q(x) -> p(x)": []}  # p holds it to places
+    for rule, expected in ranging.items():
+        found = query(knowledge(f"rule r: {rule}", theory=TYPED)).ranging
+        assert [str(atom.terms[0]) for _, atom in found] == expected
     store, (rule,) = Store(KB), KB.theory.rules
+    fact = store.relation(Kind.FACT, rule.atoms[0].predicate), rule.atoms[0]
     assert RuleQuery(rule, (), ()).is_free
     assert not RuleQuery(rule, ("x",), store.domains(rule)[:1]).is_free
-    assert not RuleQuery(
-        rule, (), (), absent=((store.relation(Kind.FACT, rule.atoms[0].predicate), rule.atoms[0]),)
-    ).is_free
-
-
-NEGATED = knowledge("rule r: smokes(x) & !knows(x, y) & !takes(y, d) -> smokes(y)\n", "smokes(ann)")
+    assert not RuleQuery(rule, (), (), absent=(fact,)).is_free
 
 
 @pytest.mark.parametrize("constants", [4, 2**40])

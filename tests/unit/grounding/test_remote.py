@@ -20,7 +20,7 @@ from r2n.grounding.full import FullGrounder
 from r2n.grounding.ground_rules import Grounder
 from r2n.grounding.joins import Kind
 from r2n.grounding.known_body import KnownBodyGrounder
-from r2n.grounding.remote import RemoteTables, StatedFacts, ground_select, number_rows, open_problem, rule_query
+from r2n.grounding.remote import RemoteTables, ground_select, number_rows, open_problem, read_table, rule_query
 from r2n.logic.parser import parse_theory
 from r2n.options import GroundingOptions
 from tests.spark_problem import (
@@ -35,17 +35,6 @@ from tests.spark_problem import (
     write_problem,
 )
 
-OF_DERIVED = "rule r: reaches(x, y) & liked(y) -> knows(x, y)\n"
-DERIVED = """\
-theory = "theory.r2n"
-[facts]
-train = "train.parquet"
-background = { file = "denied.parquet", predicate = "likes" }
-[derived]
-reaches = ["knows(x, y) -> reaches(x, y)", "reaches(x, y) & knows(y, z) -> reaches(x, z), x != z"]
-liked = "SELECT c2 FROM likes UNION SELECT c1 FROM denied.likes WHERE length(c1) > 1"
-"""
-
 
 @pytest.mark.parametrize(
     ("changes", "options", "reason"),
@@ -56,6 +45,7 @@ liked = "SELECT c2 FROM likes UNION SELECT c1 FROM denied.likes WHERE length(c1)
         ({"facts": {"train": "a.tsv"}}, {}, "a.tsv is no Parquet and no table of Spark's"),
         ({"facts": {}}, {}, "there is no table of facts"),
         ({"candidates": {"p": {"tables": "c.tsv"}}}, {}, "candidates are found in one process"),
+        ({"derived": {"p": "q(x) -> p(x)"}}, {}, "derived facts are made in one process"),
         ({"on_error": "skip"}, {}, "wrong rows are skipped in one process"),
         ({}, {"reciprocal": True}, "reciprocals are made in one process"),
         ({}, {"strategy": "backward"}, "backward chaining goes on from what is found"),
@@ -77,11 +67,10 @@ def test_it_is_the_grounding_of_this_process(tmp_path: Path, grounder: Grounder)
 
 
 @pytest.mark.spark
-def test_it_is_so_on_a_skewed_graph_and_with_derived_predicates(tmp_path: Path) -> None:
+def test_it_is_so_on_a_skewed_graph(tmp_path: Path) -> None:
     generate(GraphOptions(5_000, None, 4, 3, communities=1, seed=2), tmp_path / "graph", "parquet")
     with adaptive():
         check_equal(tmp_path / "graph", KnownBodyGrounder(), tmp_path / "one", 1_000)
-    check_equal(write_problem(tmp_path / "two", OF_DERIVED, DERIVED), KnownBodyGrounder(), tmp_path / "out", 1)
 
 
 @pytest.mark.spark
@@ -96,13 +85,12 @@ def test_cells_are_the_constants_that_this_process_reads(tmp_path: Path) -> None
     }
     pq.write_table(pa.table(columns), tmp_path / "cells.parquet")
     spec = {"predicate": "p", "columns": tuple(columns)}
-    stated = StatedFacts(spark_engine())
-    stated.read(TableOptions.model_validate({"file": "cells.parquet", **spec}), tmp_path, "train")
-    ((split, select, groups),) = stated.parts
+    options = TableOptions.model_validate({"file": "cells.parquet", **spec})
+    stated = read_table(spark_engine(), options, tmp_path, "train", "cells")
     (here,) = read_facts(Table(tmp_path / "cells.parquet", **spec)).facts
-    rows = stated.engine.ask(f"{select} ORDER BY c5")
+    rows = spark_engine().ask(f"{stated.select} ORDER BY c5")
     assert [rows[f"c{i}"].tolist() for i in range(6)] == [column.to_pylist() for column in here.arguments]
-    assert (split, [group.predicate for group in groups], rows["truth"].all()) == ("train", ["p"], True)
+    assert ([group.predicate for group in stated.groups], rows["truth"].all()) == (["p"], True)
 
 
 @pytest.mark.spark
@@ -128,15 +116,15 @@ def test_bad_tables_are_refused_as_in_this_process(tmp_path: Path, options: dict
     engine.view("odd", "SELECT 'x' AS a, 1.0E17D AS b, array('x') AS c")
     spec = TableOptions.model_validate({"predicate": "p", **options})
     with pytest.raises((ConfigError, DataError), match=what):
-        StatedFacts(engine).read(spec, tmp_path, "train")
+        read_table(engine, spec, tmp_path, "train", "wrong")
 
 
 @pytest.mark.spark
 def test_rows_with_an_empty_cell_are_left_out_if_they_may_be() -> None:
-    stated = StatedFacts(spark_engine())
-    stated.engine.view("gaps", "SELECT 'ann' AS who, 7 AS what, true AS label UNION ALL SELECT 'bob', NULL, false")
-    stated.read(TableOptions(file="table:gaps", predicate="p", empty="skip"), Path(), "train")
-    rows = stated.engine.ask(stated.parts[0][1])
+    engine = spark_engine()
+    engine.view("gaps", "SELECT 'ann' AS who, 7 AS what, true AS label UNION ALL SELECT 'bob', NULL, false")
+    stated = read_table(engine, TableOptions(file="table:gaps", predicate="p", empty="skip"), Path(), "train", "read")
+    rows = engine.ask(stated.select)
     assert {name: column.tolist() for name, column in rows.items()} == {
         "predicate": ["p"],
         "truth": [True],
@@ -188,26 +176,6 @@ def test_codes_that_would_not_fit_are_refused(tmp_path: Path) -> None:
     triples(folder / "train.parquet", [(f"c{i}", "knows", "x") for i in range(20)])
     with pytest.raises(DataError, match="does not fit 64 bits; the largest predicate is p with 24 positions"):
         opened(folder, tmp_path)
-
-
-@pytest.mark.spark
-@pytest.mark.parametrize(
-    ("definition", "what"),
-    [
-        ("SELECT c1 FROM elsewhere", "the database refuses it: .*elsewhere"),
-        ("SELECT * FROM read_csv('x')", "it reads the function read_csv"),
-        ("SELECT c1 FROM knows; SELECT 1", "it is not one SELECT"),
-        ("SELECT reflect('java.lang.System', 'getenv', 'HOME') FROM knows", "the database refuses it: .*reflect"),
-        ("SELECT current_user() FROM knows", "it reads the function current_user"),
-        ("SELECT nullif(c1, c1) FROM knows", "a column has no value in 1 rows"),
-    ],
-)
-def test_a_definition_that_is_wrong_is_refused(tmp_path: Path, definition: str, what: str) -> None:
-    problem = DERIVED.split("[derived]")[0] + f'[derived]\nliked = """{definition}"""\n'
-    folder = write_problem(tmp_path / "problem", OF_DERIVED.replace("reaches", "knows"), problem)
-    with pytest.raises(ConfigError, match=what):
-        ground_by_spark(folder, KnownBodyGrounder(), tmp_path / "out")
-    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.spark

@@ -9,7 +9,7 @@ from sqlglot import exp, parse_one
 from r2n.errors import GroundingError, MemoryLimitError
 from r2n.grounding import store as stores
 from r2n.grounding.joins import Kind, RuleQuery
-from r2n.grounding.known_body import known_body_query
+from r2n.grounding.known_body import KnownBodyGrounder
 from r2n.grounding.store import UNLIMITED, DuckDBEngine, Engine, MemoryBudget, Store, shown_size
 from tests.unit.grounding.small_knowledge import codes, knowledge
 
@@ -34,12 +34,9 @@ class Watched:
         self.asked.append(query.sql())
         return self.engine.run(query)
 
-    def explain(self, query: exp.Query) -> str:
-        return self.engine.explain(query)
-
 
 def answer(store: Store, limit: int = 100) -> list[tuple[str, ...]]:
-    query = known_body_query(store, store.knowledge.theory.rules[0])
+    query = KnownBodyGrounder().query(store, store.knowledge.theory.rules[0])
     found = store.substitutions(query, limit).substitutions
     return sorted(tuple(store.language.constants[constant] for constant in row) for row in found.tolist())
 
@@ -105,6 +102,9 @@ def test_relations_are_decoded_once() -> None:
     assert store.relation(Kind.FACT, "knows").rows.tolist() == KB.facts(KB.language.predicate("knows")).tolist()
     assert len(store.relation(Kind.DENIED, "knows")) == 0
     assert store.domain(KB.language.domains[0]) is store.domain(KB.language.domains[0])
+    without = store.with_rules(())
+    assert (without.theory.rules, store.theory.rules) == ((), KB.theory.rules)
+    assert without.relation(Kind.FACT, "knows") is store.relation(Kind.FACT, "knows")
 
 
 def test_what_is_asked_takes_the_place_of_what_was_asked_before(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -128,15 +128,6 @@ def test_a_store_without_some_facts_answers_beside_the_one_with_them() -> None:
     assert answer(less.without(codes(KB, "smokes(ann)"))) == []
     assert less.relation(Kind.FACT, "smokes") is store.relation(Kind.FACT, "smokes"), "nothing of it is left out"
     assert len(less.knowledge.evidence) == len(KB.evidence) - 1
-
-
-def test_with_other_rules_the_tables_are_the_same() -> None:
-    store = Store(KB)
-    facts = store.relation(Kind.FACT, "smokes")
-    without = store.with_rules(())
-    assert without.knowledge.theory.rules == ()
-    assert without.relation(Kind.FACT, "smokes") is facts
-    assert store.knowledge.theory.rules == KB.theory.rules
 
 
 def test_as_many_pieces_as_fit_one_at_least() -> None:

@@ -123,9 +123,3 @@ def test_each_constraint_by_itself_at_either_position(position: int) -> None:
             rows = knowledge.language.members(predicate.domains[1 - position])
             found = Forbidden((constraint,), knowledge.base, knowledge.evidence).candidates(predicate, position, rows)
             assert found.tolist() == expected(knowledge, (constraint,), name, position, rows.tolist()), constraint
-
-
-def test_nothing_is_forbidden_by_nothing() -> None:
-    knowledge = random_knowledge(0, 0.5)
-    asked = Forbidden((), knowledge.base, knowledge.evidence)
-    assert not asked.candidates(knowledge.language.predicate("p"), 0, np.array([0, 0, 3])).any()

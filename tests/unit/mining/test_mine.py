@@ -61,7 +61,7 @@ def test_counts_with_constants_are_those_of_plain_loops(knowledge: KnowledgeBase
 
 def test_planted_rules_are_found_and_best_for_their_heads() -> None:
     best: dict[str, str] = {}
-    for mined in mine_rules(planted_graph(), MiningOptions(max_length=2)).rules:
+    for mined in mine_rules(planted_graph()).rules:
         head = str(mined.rule.formula).split(" -> ")[1][0]
         if mined.pca_confidence > 0.5:
             best.setdefault(head, str(mined.rule.formula))
@@ -93,29 +93,30 @@ def test_queries_are_never_read() -> None:
     assert symmetric.body_pairs == len(problem.knowledge.facts(problem.knowledge.language.predicate("term0")))
 
 
-def test_false_facts_support_nothing() -> None:
-    pairs = np.array([[0, 1], [1, 2], [2, 0]])
-    theory = "domain d = {a, b, c}\npredicate p(d, d)\npredicate q(d, d)\n"
-    true = mine_rules(knowledge_of(theory, {"p": pairs, "q": pairs}), MiningOptions(max_length=1)).rules
-    assert [str(mined.rule) for mined in true] == [
-        "rule m0 [1.0]: q(x, y) -> p(x, y), x != y",
-        "rule m1 [1.0]: p(x, y) -> q(x, y), x != y",
-    ]
-    assert mine_rules(knowledge_of(theory, {"p": pairs}, {"q": pairs}), MiningOptions(max_length=1)).rules == ()
+PAIRS = np.array([[0, 1], [1, 2], [2, 0]])
+P_TO_Q, Q_TO_P = "p(x, y) -> q(x, y), x != y", "q(x, y) -> p(x, y), x != y"
 
 
-def test_a_closed_predicate_is_no_head_and_its_facts_serve_as_bodies() -> None:
-    pairs = np.array([[0, 1], [1, 2], [2, 0]])
-    theory = "domain d = {a, b, c}\npredicate p(d, d) closed\npredicate q(d, d)\n"
-    found = mine_rules(knowledge_of(theory, {"p": pairs, "q": pairs}), MiningOptions(max_length=1, constants=True))
-    assert [str(mined.rule.formula) for mined in found.rules] == ["p(x, y) -> q(x, y)"]
-
-
-def test_names_of_own_rules_are_not_taken_again() -> None:
-    pairs = np.array([[0, 1], [1, 2], [2, 0]])
-    theory = "domain d = {a, b, c}\npredicate p(d, d)\npredicate q(d, d)\nrule m0: p(x, y) -> p(y, x)\n"
-    found = mine_rules(knowledge_of(theory, {"p": pairs, "q": pairs}), MiningOptions(max_length=1))
-    assert [mined.rule.name for mined in found.rules] == ["m1", "m2"]
+@pytest.mark.parametrize(
+    ("closed", "own", "false", "expected"),
+    [
+        pytest.param("", "", "", [f"rule m0 [1.0]: {Q_TO_P}", f"rule m1 [1.0]: {P_TO_Q}"], id="true facts"),
+        pytest.param("", "", "q", [], id="false facts support nothing"),
+        pytest.param(" closed", "", "", [f"rule m0 [1.0]: {P_TO_Q}"], id="a closed predicate is no head, but a body"),
+        pytest.param(
+            "",
+            "rule m0: p(x, y) -> p(y, x)\n",
+            "",
+            [f"rule m1 [1.0]: {Q_TO_P}", f"rule m2 [1.0]: {P_TO_Q}"],
+            id="names of own rules are not taken again",
+        ),
+    ],
+)
+def test_rules_of_two_predicates(closed: str, own: str, false: str, expected: list[str]) -> None:
+    theory = f"domain d = {{a, b, c}}\npredicate p(d, d){closed}\npredicate q(d, d)\n{own}"
+    facts = {truth: {name: PAIRS for name in "pq" if (name in false) != truth} for truth in (True, False)}
+    found = mine_rules(knowledge_of(theory, facts[True], facts[False]), MiningOptions(max_length=1))
+    assert [str(mined.rule) for mined in found.rules] == expected
 
 
 def test_rules_whose_variables_have_no_domain_are_left_out_and_counted() -> None:
@@ -128,25 +129,23 @@ domain bc = b | c
 predicate p(ab, ab)
 predicate q(bc, bc)
 """
-    pairs = np.array([[1, 2], [2, 3], [3, 1]])
-    found = mine_rules(knowledge_of(theory, {"p": pairs, "q": pairs}), MiningOptions(max_length=1))
+    facts = {"p": PAIRS + 1, "q": PAIRS + 1}
+    found = mine_rules(knowledge_of(theory, facts), MiningOptions(max_length=1))
     assert (found.rules, found.unwritable) == ((), 2)
 
 
-def test_a_sample_is_stated_and_the_same_for_a_seed() -> None:
-    knowledge = planted_graph()
-    exact = counts(mine_rules(knowledge))
-    options = MiningOptions(most_walks=300, seed=1)
-    found = mine_rules(knowledge, options)
-    assert found == mine_rules(knowledge, options)
-    assert found != mine_rules(knowledge, MiningOptions(most_walks=300, seed=2))
+def test_a_sample_is_stated_and_drawn_by_the_seed() -> None:
+    knowledge = random_knowledge(1, 0.5)
+    exact = counts(mine_rules(knowledge, MiningOptions(**ALL)))
+    found, same, other = (mine_rules(knowledge, MiningOptions(most_walks=4, seed=seed, **ALL)) for seed in (1, 1, 2))
+    assert found == same != other
     sampled = [mined for mined in found.rules if mined.sample is not None]
     assert sampled
     for mined in sampled:
         assert mined.sample is not None
         assert 0 < mined.sample[0] < mined.sample[1]
         assert f"a sample of {mined.sample[0]} of {mined.sample[1]} first constants" in str(mined)
-        assert mined.body_pairs <= exact.get(str(mined.rule.formula), (0, 10**9, 0))[1]
+        assert mined.body_pairs <= exact[str(mined.rule.formula)][1]
     assert [mined for mined in found.rules if mined.sample is None], "single steps are counted whole"
 
 

@@ -11,9 +11,10 @@ PREDICATES = (Predicate("p", (D, D)), Predicate("q", (D, D)))
 
 def found(predicates: list[int], support: list[int], pairs: list[int], bodies: list[int] | None = None) -> Found:
     number = len(predicates)
-    head = np.array([[2 * p, -1] for p in predicates])
-    body = np.array([[b] for b in (bodies or range(number))])
-    return Found(head, body, np.array(support), np.array(pairs), np.array(pairs), np.zeros((number, 2), np.int64))
+    head = np.array([[2 * p, -1] for p in predicates], np.int64).reshape(-1, 2)
+    body = np.array([[b] for b in (bodies or range(number))], np.int64).reshape(-1, 1)
+    counts = (np.array(given, np.int64) for given in (support, pairs, pairs))
+    return Found(head, body, *counts, sample=np.zeros((number, 2), np.int64))
 
 
 def test_confidences_are_shares_of_pairs() -> None:
@@ -33,7 +34,7 @@ def test_each_head_has_its_best_and_equals_have_an_order() -> None:
     best = found([1, 0, 1, 0, 0], [5, 5, 5, 5, 4], [9, 9, 9, 9, 9], [4, 3, 2, 1, 0]).best(2)
     assert best.predicate.tolist() == [0, 0, 1, 1]
     assert best.body[:, 0].tolist() == [1, 3, 2, 4]
-    assert len(Found(*(column[:0] for column in best.columns)).best(2)) == 0
+    assert len(found([], [], []).best(2)) == 0
 
 
 def test_paths_are_written_over_distinct_variables() -> None:

@@ -2,19 +2,15 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
 
-from r2n.data.knowledge_base import KnowledgeBase, with_reciprocals
+from r2n.data.knowledge_base import with_reciprocals
 from r2n.errors import DataError
-from r2n.grounding.store import DuckDBEngine
 from r2n.mining import searches
 from r2n.mining.mine import MiningOptions, mine_rules
 from r2n.mining.mined_rules import Thresholds
-from r2n.mining.searches import Ends, PathBody, PathWalker, StepGraph, count_heads, found_of, paths_from
-from tests.examples import at_most
-from tests.mining_problems import knowledge_bases, knowledge_of, planted_graph, random_knowledge
+from r2n.mining.searches import Ends, PathBody, PathWalker, StepGraph, count_heads, path_rules, paths_from
+from tests.mining_problems import knowledge_of, random_knowledge
 from tests.oracles import paths as oracle
-from tests.spark_problem import spark_engine
 
 GRAPH = StepGraph.from_knowledge(random_knowledge(1, 0.5))
 ALL = MiningOptions(max_length=3, min_support=1, min_confidence=0.0, max_rules=10**6)
@@ -40,31 +36,6 @@ def test_steps_go_both_ways_and_loops_are_left_out() -> None:
     assert all((dense[i + 1] == dense[i].T).all() for i in (0, 2))
     assert graph.leaving.toarray().tolist() == [[1, 0, 0], [0, 1, 0], [2, 0, 0], [0, 1, 1]]
     assert graph.known_first.toarray().tolist() == [[1, 0, 1], [1, 0, 0]], "a loop is a known fact"
-
-
-def test_domains_and_heads() -> None:
-    graph = StepGraph.from_knowledge(OF_STEPS)
-    assert {domain.name: inside.tolist() for domain, inside in graph.inside.items()} == {
-        "d": [True, True, True],
-        "e": [True, True, False],
-    }
-    assert graph.concluded.tolist() == [True, False]
-    assert graph.constants == 3
-
-
-def test_facts_are_found_by_their_pair() -> None:
-    x, y = np.array([2, 0, 1, 0, 0]), np.array([1, 1, 0, 2, 1])
-    which, predicates = TYPED.facts_between(x, y)
-    assert sorted(zip(which.tolist(), predicates.tolist(), strict=True)) == [
-        (1, 0),
-        (1, 1),
-        (2, 0),
-        (3, 0),
-        (4, 0),
-        (4, 1),
-    ]
-    loops = StepGraph.from_knowledge(knowledge_of(STEPS, {"p": np.array([[1, 1]])}))
-    assert [len(part) for part in loops.facts_between(x, y)] == [0, 0]
 
 
 def test_reciprocals_say_nothing_of_their_own() -> None:
@@ -126,45 +97,8 @@ def test_pairs_outside_the_domains_of_a_head_are_none_of_its_pairs() -> None:
 
 def test_what_says_nothing_is_left_out() -> None:
     walker = PathWalker(TYPED, 100)
-    assert found_of(TYPED, walker.single(0), ANY).head.tolist() == [[2, -1]], "p(x, y) -> p(x, y) is"
-    assert found_of(TYPED, walker.single(1), ANY).head.tolist() == [[0, -1], [2, -1]], "p(y, x) -> p(x, y) is not"
-
-
-@at_most(30, "each counts all paths of three steps twice")
-@given(knowledge_bases())
-def test_rules_and_counts_are_those_of_matrices(knowledge: KnowledgeBase) -> None:
-    assert mine_rules(knowledge, ALL, engine=DuckDBEngine()) == mine_rules(knowledge, ALL)
-
-
-@pytest.mark.spark
-def test_spark_counts_the_same() -> None:
-    knowledge = planted_graph()
-    options = MiningOptions(max_length=2, min_support=2)
-    found = mine_rules(knowledge, options, engine=spark_engine())
-    assert found == mine_rules(knowledge, options)
-    assert len(found.rules) > 10
-
-
-def test_ends_hold_the_constants_that_step_to_them() -> None:
-    ends = Ends.from_graph(GRAPH, 2)
-    sets: dict[tuple[int, int], set[int]] = {}
-    for x, step, c in zip(*GRAPH.edges, strict=True):
-        sets.setdefault((int(step), int(c)), set()).add(int(x))
-    expected = {end: members for end, members in sets.items() if len(members) >= 2}
-    members = ends.members.toarray()
-    keys = list(zip(ends.step.tolist(), ends.constant.tolist(), strict=True))
-    assert {key: set(np.flatnonzero(members[i]).tolist()) for i, key in enumerate(keys)} == expected
-    for key in sets:
-        place = int(ends.find(np.array([key[0]]), np.array([key[1]]))[0])
-        assert place == (keys.index(key) if key in expected else -1)
-
-
-def test_heads_and_their_domains() -> None:
-    ends = Ends.from_graph(GRAPH, 1)
-    domains = list(GRAPH.inside)
-    for i, step in enumerate(ends.step.tolist()):
-        assert domains[ends.domain[i]] == GRAPH.predicates[step // 2].domains[step % 2]
-        assert ends.is_concluded[i]
+    assert path_rules(TYPED, walker.single(0), ANY).head.tolist() == [[2, -1]], "p(x, y) -> p(x, y) is"
+    assert path_rules(TYPED, walker.single(1), ANY).head.tolist() == [[0, -1], [2, -1]], "p(y, x) -> p(x, y) is not"
 
 
 def test_parts_of_the_search_find_what_the_whole_finds(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -65,8 +65,6 @@ def test_a_damaged_manifest_is_refused(text: str, tmp_path: Path) -> None:
     ("changed", "message"),
     [
         ({"state": {"epoch": 4}}, "was changed: its checksum is wrong"),
-        ({"state": {"epoch": 3, "best": 1.0}}, "was changed: its checksum is wrong"),
-        ({"state": {}}, "was changed: its checksum is wrong"),
         ({"format": 99}, "has format 99"),
     ],
 )
@@ -165,19 +163,16 @@ def test_lines_after_the_checkpoint_are_cut_and_the_checksum_goes_on(path: Path)
     whole.close()
 
 
-@pytest.mark.parametrize("place", range(0, 300, 17))
-def test_a_changed_line_before_the_checkpoint_is_refused(place: int, path: Path) -> None:
+def test_a_changed_line_before_the_checkpoint_is_refused(path: Path) -> None:
     trace = written(path, 3)
     kept = trace.keep()
     trace.close()
-    content = bytearray(path.read_bytes())
-    content[place] ^= 1
-    path.write_bytes(bytes(content))
-    with pytest.raises(CheckpointError, match=r"trace\.jsonl was changed, or is damaged: .*\n  delete it"):
-        Trace.resumed(path, kept)
-    path.write_bytes(b"".join(bytes(content).splitlines(keepends=True)[:2]))
-    with pytest.raises(CheckpointError, match="its checksum is wrong"):
-        Trace.resumed(path, kept)
+    content = path.read_bytes()
+    flipped = (content[:i] + bytes([content[i] ^ 1]) + content[i + 1 :] for i in range(0, 300, 17))
+    for damaged in (*flipped, b"".join(content.splitlines(keepends=True)[:2])):
+        path.write_bytes(damaged)
+        with pytest.raises(CheckpointError, match=r"was changed, or is damaged: its checksum is wrong\n  delete it"):
+            Trace.resumed(path, kept)
 
 
 def test_a_trace_that_is_gone_begins_anew(path: Path) -> None:
