@@ -17,7 +17,7 @@ from r2n.model.memory import as_trained, make_source
 from r2n.model.model import Model
 from r2n.network.r2n import R2N
 from r2n.options import Options
-from tests.model_strategies import AGGREGATIONS, make_small_world, seed_of, shaken
+from tests.model_strategies import draw_options, make_small_world, seed_of, shaken
 from tests.one_way import STRATEGIES
 from tests.one_way import backward as backward_strategy
 from tests.oracles.explanation import Rerun
@@ -39,12 +39,7 @@ class Explained:
 
     @property
     def base(self) -> HerbrandBase:
-        """Of the problem."""
         return self.predictor.base
-
-    def code(self, atom: str) -> int:
-        """The code of an atom as an explanation writes it, in the language of the training."""
-        return self.codes[atom]
 
     @property
     def codes(self) -> dict[str, int]:
@@ -144,16 +139,13 @@ def any_options(dice: Random, world: World) -> dict[str, Any]:
     layers = dice.choice((0, 1, 1, 2, 2, 2, 3))
     reasoner = dice.choice(("r2n", "r2n", "r2n", "r2n", "fgnn", "none") if layers else ("r2n",))
     has_layers = layers and reasoner != "none"
-    return {
+    return draw_options(dice, world.theory) | {
         "input": dice.choice(inputs),
         "dim": 4,
         "rule_dim": dice.choice((None, 3)),
         "layers": layers,
         "reasoner": reasoner,
         "evidence_input": dice.choice(("off", "add", "only")) if has_layers else "off",
-        "aggregation": dice.choice(AGGREGATIONS),
-        "residual": one_in(3, dice),
-        "isolated": dice.choice(("keep", "zero")),
         "rule_network": dice.choice(("own", "own", "shared")),
         "mlp": dice.choice(("deep", "shallow")),
         "output": dice.choice(("mlp", "linear")),

@@ -26,21 +26,25 @@ T = TypeVar("T")
 TRUE, FALSE = Belief(1.0, 6.0, known=True), Belief(0.0, -5.0, known=False)
 CLOSED = Belief(0.0, -4.0, closed=True)
 NASTY = (
-    "<img src=x onerror=alert(1)>",
-    "[/]",
-    "[red]x[/red]",
-    "a & b < c > \"d\" 'e'",
-    "]]>",
-    "\u202egnp.exe",
-    "\u05d0\u05d1\u200f",
-    "{{ 7 * 7 }}",
-    "$x^2$",
-    "日本語のとても長い名前",
-    "line\nbreak\ttab\x00\x1b[31m",
-    "\ud800",
-    "\ufffe",
+    *(
+        "<img src=x onerror=alert(1)>",
+        "[/]",
+        "[red]x[/red]",
+        "a & b < c > \"d\" 'e'",
+        "]]>",
+        "{{ 7 * 7 }}",
+        "$x^2$",
+        "",
+    ),
+    *(
+        "\u202egnp.exe",
+        "\u05d0\u05d1\u200f",
+        "日本語のとても長い名前",
+        "line\nbreak\ttab\x00\x1b[31m",
+        "\ud800",
+        "\ufffe",
+    ),
     "x" * 10_000,
-    "",
 )
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from random import Random
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -16,7 +16,7 @@ from r2n.grounding.ground_rules import Grounding, GroundRules
 from r2n.grounding.store import Store
 from r2n.logic.formula import Atom, Constant, Formula, Implies, Or, Term, Variable
 from r2n.logic.language import Domain
-from r2n.logic.theory import Rule
+from r2n.logic.theory import Rule, Theory
 from r2n.network.factor_graph import FactorGraph
 from r2n.network.mlp import MLP, PositionMLP
 from r2n.network.reasoning import ReasoningLayer, make_layer
@@ -112,7 +112,6 @@ def make_scattered_graph(dice: Random) -> FactorGraph:
 
 
 def make_choices(dice: Random, aggregation: str) -> Choices:
-    """Any options beside this aggregation."""
     return Choices(
         aggregation=aggregation,
         residual=one_in(2, dice),
@@ -121,22 +120,31 @@ def make_choices(dice: Random, aggregation: str) -> Choices:
     )
 
 
+def choice_options(chosen: Choices) -> dict[str, Any]:
+    """The options of a network that make these choices."""
+    reasoner = "r2n" if chosen.ordered else "fgnn"
+    names = ("aggregation", "residual", "isolated")
+    return {name: getattr(chosen, name) for name in names} | {"reasoner": reasoner}
+
+
+def draw_options(dice: Random, theory: Theory, chosen: Choices | None = None) -> dict[str, Any]:
+    """Any small network over a theory, with these choices or any."""
+    widest = max((predicate.arity for predicate in theory.predicates), default=0)
+    return {
+        "dim": 3,
+        "input": dice.choice(("distmult", "mlp", "complex")[: 3 if widest < 3 else 2]),
+        "layers": dice.choice((1, 2)),
+        "evidence_input": dice.choice(("off", "add", "only")),
+        **choice_options(chosen or make_choices(dice, dice.choice(AGGREGATIONS))),
+    }
+
+
 def layer_for(
     graph: FactorGraph, chosen: Choices, *, seed: int, dim: int = 3, rule_dim: int = 2, **more: object
 ) -> ReasoningLayer:
     """A layer in float64 with weights and biases of any sign."""
-    options = ModelOptions.model_validate(
-        {
-            "dim": dim,
-            "rule_dim": rule_dim,
-            "residual": chosen.residual,
-            "reasoner": "r2n" if chosen.ordered else "fgnn",
-            "aggregation": chosen.aggregation,
-            "isolated": chosen.isolated,
-            **more,
-        }
-    )
-    return shaken(make_layer(graph.rules, options), seed)
+    options = {"dim": dim, "rule_dim": rule_dim, **choice_options(chosen), **more}
+    return shaken(make_layer(graph.rules, ModelOptions.model_validate(options)), seed)
 
 
 def shaken(module: Module, seed: int) -> Module:
@@ -184,10 +192,8 @@ def rows_of(graph: FactorGraph) -> list[list[tuple[int, ...]]]:
 
 
 def vectors(count: int, dim: int, seed: int) -> Tensor:
-    """Random embeddings in float64."""
     return torch.randn(count, dim, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
 
 
 def seed_of(dice: Random) -> int:
-    """A seed for torch."""
     return dice.randrange(2**16)

@@ -54,11 +54,7 @@ Pairs = list[tuple[str, str]]
 
 
 def noise_problem(
-    kind: str,
-    *changes: str,
-    seed: int = 0,
-    heads: Mapping[str, int] = HEADS,
-    tails: Sequence[str] = TAILS,
+    kind: str, *changes: str, seed: int = 0, heads: Mapping[str, int] = HEADS, tails: Sequence[str] = TAILS
 ) -> r2n.Problem:
     """Every head stands in one split, with one true tail; `changes` are options of the run.
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
+from r2n.data.herbrand import HerbrandBase
 from r2n.data.knowledge_base import KnowledgeBase, with_reciprocals
 from r2n.data.problem import Problem
 from r2n.grounding.backward import BackwardGrounder
@@ -15,6 +16,7 @@ from r2n.grounding.ground_rules import Grounder
 from r2n.grounding.known_body import KnownBodyGrounder
 from r2n.model.run import Run, prepare_run
 from r2n.model.training import train_in
+from r2n.scoring import AtomLogits
 from tests.oracles import grounding as oracle
 from tests.oracles.atom_logit import GroundAlone
 
@@ -52,6 +54,21 @@ STRATEGIES = {
 def brier(logits: np.ndarray, truth: np.ndarray | bool = False) -> float:
     """The mean squared error of the probabilities: a number of a report that feels every logit."""
     return float(np.mean((expit(logits) - truth) ** 2))
+
+
+def assert_rows_are_their_atoms(logits: AtomLogits, base: HerbrandBase, codes: np.ndarray) -> None:
+    """The candidates of each position of these atoms have, as a row, the logits that they have as atoms."""
+    index, arguments = base.decode(codes)
+    for number, predicate in enumerate(base.language.predicates):
+        given = arguments[index == number, : predicate.arity]
+        for position, domain in enumerate(predicate.domains):
+            members, found = base.language.members(domain), logits.rows(number, position, given)
+            assert found.shape == (len(given), len(members))
+            for row, constants in zip(found, given, strict=True):
+                atoms = np.repeat(constants[None], len(row), axis=0)
+                atoms[:, position] = members
+                expected = logits.at_position(position)(base.encode(predicate, atoms))
+                np.testing.assert_allclose(row, expected, **CLOSE)
 
 
 def run_in(folder: Path, problem: Problem) -> Run:

@@ -21,14 +21,7 @@ from r2n.explanation.records import (
     Reason,
     Similar,
 )
-from r2n.explanation.rules import (
-    Context,
-    LearnedClause,
-    Occurrence,
-    RuleAccount,
-    RuleEffect,
-    RuleReport,
-)
+from r2n.explanation.rules import Context, LearnedClause, Occurrence, RuleAccount, RuleEffect, RuleReport
 from r2n.reporting.answers import AnswerGroup, ExampleAnswer
 from r2n.reporting.profiling import PhaseCost
 from r2n.reporting.run_report import Curve, OptionValue, PredicateSummary, RunReport, SplitResult, TrainingData

@@ -35,7 +35,6 @@ from tests.theory_strategies import (
 
 
 def ground_atoms(theory: Theory, members: Members) -> list[GroundAtom]:
-    """The Herbrand base, by enumeration."""
     return [
         (predicate.name, *constants)
         for predicate in theory.predicates
@@ -52,7 +51,6 @@ def make_world(dice: Random, forms: tuple[Form | None, ...] = FORMS, with_false:
 
 
 def worlds() -> SearchStrategy[World]:
-    """Any theory with any evidence."""
     return dice().map(make_world)
 
 
@@ -77,7 +75,6 @@ def make_asked(dice: Random, forms: tuple[Form | None, ...] = FORMS, least: int 
 
 
 def asked_worlds() -> SearchStrategy[Asked]:
-    """Any theory, evidence and queries."""
     return dice().map(make_asked)
 
 
@@ -160,5 +157,4 @@ def make_graph(dice: Random) -> Graph:
 
 
 def graphs() -> SearchStrategy[Graph]:
-    """A graph in codes."""
     return dice().map(make_graph)

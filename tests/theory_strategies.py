@@ -93,7 +93,6 @@ def make_language(dice: Random) -> Language:
 
 
 def languages() -> SearchStrategy[Language]:
-    """A language."""
     return dice().map(make_language)
 
 
@@ -122,7 +121,6 @@ class Scope:
         return Constant(self.dice.choice(constants)) if constants else Variable(VARIABLES[0])  # may not fit
 
     def atom(self) -> Atom:
-        """An atom of any predicate."""
         predicate = self.dice.choice(self.predicates)
         return Atom(predicate.name, tuple(self.term(domain) for domain in predicate.domains))
 
@@ -162,7 +160,6 @@ def horn(scope: Scope) -> Formula:
 
 
 def with_denials(scope: Scope) -> Formula:
-    """`p & !q -> r`."""
     return Implies(scope.conjunction(scope.literal, 3), scope.atom())
 
 
@@ -236,5 +233,4 @@ def make_theory(dice: Random, forms: tuple[Form | None, ...] = FORMS, least: int
 
 
 def theories() -> SearchStrategy[Theory]:
-    """A theory alone."""
     return dice().map(lambda dice: make_theory(dice)[0])

@@ -224,16 +224,7 @@ def build() -> dict[str, bytes]:
     """Fetch both packages and return every data file, by path below the data folder."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        pip = [
-            sys.executable,
-            "-m",
-            "pip",
-            "download",
-            "--quiet",
-            "--no-deps",
-            "--only-binary=:all:",
-            PYKEEN_PACKAGE,
-        ]
+        pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:", PYKEEN_PACKAGE]
         countries = fetch(["npm", "pack", "--silent", COUNTRIES_PACKAGE], "*.tgz", COUNTRIES_SHA256, folder)
         pykeen = fetch(pip, "*.whl", PYKEEN_SHA256, folder)
         return countries_files(country_records(countries)) | knowledge_graph_files(pykeen)

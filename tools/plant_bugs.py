@@ -3,13 +3,14 @@
     python tools/plant_bugs.py                 all of tools/planted_bugs.toml
     python tools/plant_bugs.py NAME NAME       some of them
 
-The working tree is never touched. The tests that a bug names are asked first, then those of its folder, then the
+The working tree is never touched. The tests that a bug names are run first, then those of its folder, then the
 properties, the contracts and the end-to-end tests: only what `make test` runs, in one process, and without the checks
 of types and shapes at every call, so that it is a test that finds a bug. It must pass without the bug. The exit code is
-1 where a bug survives that is not marked as equivalent.
+1 if a bug survives that is not marked as equivalent.
 """
 
 import argparse
+import ast
 import os
 import re
 import shutil
@@ -18,11 +19,13 @@ import subprocess
 import sys
 import tempfile
 import tomllib
+import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
+from typing import Any
 
 ROOT = Path(__file__).parents[1]
 TABLE = ROOT / "tools" / "planted_bugs.toml"
@@ -41,32 +44,48 @@ class PlantError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Bug:
-    """What stands in a file, exactly once, and what takes its place; `equivalent`: why nobody could see it."""
+    """What is in a symbol, exactly once, and what replaces it; `equivalent`: why nobody could see it."""
 
     name: str
-    file: str
-    text: str
+    symbol: str
+    context: str
     planted: str
     breaks: str
     tests: tuple[str, ...]
     equivalent: str = ""
 
-    def source(self, root: Path) -> str:
-        """The file as it is; refused where the text does not stand in it exactly once."""
-        source = (root / self.file).read_text("utf-8")
-        times = source.count(self.text)
-        if times != 1:
-            raise PlantError(f"bug '{self.name}': its text stands {times} times in {self.file}, not once: {self.text}")
-        return source
+    def with_bug(self, root: Path) -> tuple[Path, bytes]:
+        """The file of the symbol, or of one of its last name if it moved, and its source with the bug in it."""
+        (statement,) = ast.parse(self.context).body
+        context = statement.value if isinstance(statement, ast.Expr) else statement
+        found: list[tuple[str, Path, Any]] = [
+            (symbol, path, node)
+            for symbol, path, definition in _definitions(root / "src", self.symbol.rpartition(".")[2])
+            for node in ast.walk(definition)
+            if type(node) is type(context) and ast.dump(node) == ast.dump(context)
+        ]
+        found = [part for part in found if part[0] == self.symbol] or found
+        if len(found) != 1:
+            raise PlantError(f"bug '{self.name}': {len(found)} times in {self.symbol}, not once: {self.context}")
+        _, path, node = found[0]
+        lines = path.read_bytes().splitlines(keepends=True)
+        first, last = lines[node.lineno - 1][: node.col_offset], lines[node.end_lineno - 1][node.end_col_offset :]
+        lines[node.lineno - 1 : node.end_lineno] = [first, self.planted.encode(), last]
+        return path, b"".join(lines)
 
-    def with_bug(self, root: Path) -> str:
-        """The file with the bug in it."""
-        return self.source(root).replace(self.text, self.planted)
 
-    def wider(self, root: Path) -> list[str]:
-        """Where to ask when the first tests pass: the folder of the file's twin, then what goes through all."""
-        folder = Path("tests/unit", *Path(self.file).parts[2:-1])
-        return [place for place in (folder.as_posix(), *WIDER) if (root / place).is_dir()]
+def _definitions(folder: Path, name: str) -> Iterator[tuple[str, Path, Any]]:
+    """The functions and classes of a name, with their dotted names and files."""
+    for path in sorted(folder.rglob("*.py")):
+        source = path.read_bytes()
+        if not re.search(rf"\b(def|class) {name}\b".encode(), source):
+            continue
+        module = ".".join(path.relative_to(folder).with_suffix("").parts).removesuffix(".__init__")
+        inside: list[tuple[str, Any]] = [(module, ast.parse(source))]
+        for prefix, node in inside:
+            children = [part for part in ast.iter_child_nodes(node) if isinstance(part, ast.FunctionDef | ast.ClassDef)]
+            inside += [(f"{prefix}.{part.name}", part) for part in children]
+        yield from ((symbol, path, node) for symbol, node in inside[1:] if symbol.endswith(f".{name}"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,84 +111,66 @@ def read_bugs(table: Path = TABLE) -> list[Bug]:
 
 
 def chosen(bugs: Sequence[Bug], names: Sequence[str]) -> list[Bug]:
-    """Those of these names, or all where none is named."""
-    unknown = sorted(set(names) - {bug.name for bug in bugs})
-    if unknown:
-        raise PlantError(f"there is no bug '{unknown[0]}' in {TABLE.name}")
+    """Those of these names, or all if none is named."""
+    for name in sorted(set(names) - {bug.name for bug in bugs}):
+        raise PlantError(f"there is no bug '{name}' in {TABLE.name}")
     return [bug for bug in bugs if not names or bug.name in names]
 
 
 @contextmanager
-def planted(bug: Bug, root: Path) -> Iterator[None]:
-    """The bug stands in a tree, and is gone afterwards."""
-    source, path = bug.source(root), root / bug.file
+def planted(bug: Bug, root: Path) -> Iterator[Path]:
+    """Plant the bug in a tree for a while -> its file, with a time of its own: Python compiles it again."""
+    path, with_bug = bug.with_bug(root)
+    source, stat, seconds = path.read_bytes(), path.stat(), zlib.crc32(bug.name.encode())
     try:
-        path.write_text(bug.with_bug(root), "utf-8")
-        _forget_compiled(path, root)
-        yield
+        path.write_bytes(with_bug)
+        os.utime(path, (seconds, seconds))
+        yield path
     finally:
-        path.write_text(source, "utf-8")
-        _forget_compiled(path, root)
+        path.write_bytes(source)
+        os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
 
 
-def _forget_compiled(path: Path, root: Path) -> None:
-    """Python takes a compiled file for the same by its second and its size: a bug may have both."""
-    for compiled in _compiled(root).joinpath(*path.parent.parts[1:]).glob(f"{path.stem}.*.pyc"):
-        compiled.unlink()
-
-
-def _compiled(root: Path) -> Path:
-    """Where Python keeps what it compiles for a tree: beside it."""
-    return root.with_name(f"{root.name}.compiled")
-
-
-def failing(root: Path, tests: Sequence[str], asked_already: Sequence[str] = ()) -> str | None:
-    """The first test that fails in a tree; None where all pass."""
-    ignored = [f"--ignore={test}" for test in asked_already]
-    code, told = _run(root, [*OPTIONS, *ignored, *tests])
+def failing(root: Path, tests: Sequence[str], run_before: Sequence[str] = ()) -> str | None:
+    """The first test that fails in a tree; None if all pass."""
+    code, output = _run(root, [*OPTIONS, *(f"--ignore={test}" for test in run_before), *tests])
     if code in (PASSED, NO_TESTS):
         return None
-    found = _NAMED.search(told)
+    found = _NAMED.search(output)
     if code in (FAILED, INTERRUPTED) and found:
         return found[1]
     if code == -signal.SIGKILL:
         return f"no end of {', '.join(tests)} in {MOST_SECONDS:.0f} s"
-    raise PlantError(f"pytest ended with {code} on {', '.join(tests)}:\n{told[-2000:]}")
+    raise PlantError(f"pytest ended with {code} on {', '.join(tests)}:\n{output[-2000:]}")
 
 
 def _run(root: Path, arguments: Sequence[str]) -> tuple[int, str]:
-    """Pytest in a tree, with the sources of that tree; killed with all that it started where it does not end."""
-    environment = os.environ | {
-        "PYTHONPATH": str(root / "src"),
-        "PYTHONPYCACHEPREFIX": str(_compiled(root)),
-        "PYTHONDONTWRITEBYTECODE": "",
-        "OMP_NUM_THREADS": "1",
-        "R2N_TYPE_CHECKS": "0",
-    }
+    """Pytest in a tree, with the sources of that tree; killed with all that it started if it does not end."""
+    environment = os.environ | {"PYTHONPATH": str(root / "src"), "OMP_NUM_THREADS": "1", "R2N_TYPE_CHECKS": "0"}
     command = [sys.executable, "-m", "pytest", *arguments]
-    with tempfile.TemporaryFile("w+") as told:
-        process = subprocess.Popen(command, cwd=root, env=environment, stdout=told, stderr=told, start_new_session=True)
+    with tempfile.TemporaryFile("w+") as output:
+        process = subprocess.Popen(command, cwd=root, env=environment, stdout=output, stderr=output, process_group=0)
         try:
-            process.wait(MOST_SECONDS)
-        except subprocess.TimeoutExpired:
-            pass
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(MOST_SECONDS)
         finally:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             code = process.wait()
-        told.seek(0)
-        return code, told.read()
+        output.seek(0)
+        return code, output.read()
 
 
 def hunt(bug: Bug, root: Path) -> Found:
-    """Plant a bug and ask one set of tests after the other until one finds it."""
-    start, asked = perf_counter(), list[str]()
-    with planted(bug, root):
-        for tests in (bug.tests, *((place,) for place in bug.wider(root))):
-            by = failing(root, tests, asked)
+    """Plant a bug and run one set of tests after the other until one finds it."""
+    start, run_before = perf_counter(), list[str]()
+    with planted(bug, root) as path:
+        folder = Path("tests/unit", *path.relative_to(root).parts[2:-1]).as_posix()
+        for tests in (bug.tests, *((part,) for part in (folder, *WIDER) if (root / part).is_dir())):
+            by = failing(root, tests, run_before)
             if by is not None:
                 return Found(bug, by, perf_counter() - start)
-            asked += tests
+            run_before += tests
     return Found(bug, None, perf_counter() - start)
 
 
@@ -183,10 +184,9 @@ def copied(root: Path) -> Iterator[Path]:
 
 
 def refuse_false_alarms(found: Sequence[Found], root: Path) -> None:
-    """Refuse a test that fails without any bug: it would find them all."""
+    """Refuse a test that fails without any bug: it would find all of them."""
     tests = sorted({part.by for part in found if part.by is not None and ".py" in part.by})
-    by = failing(root, tests) if tests else None
-    if by is not None:
+    if tests and (by := failing(root, tests)) is not None:
         raise PlantError(f"{by} fails without any bug")
 
 
@@ -210,14 +210,13 @@ def main() -> int:
     try:
         bugs = chosen(read_bugs(), names)
         for bug in bugs:
-            bug.source(ROOT)
+            bug.with_bug(ROOT)
         found: list[Found] = []
         with copied(ROOT) as copy:
             for number, bug in enumerate(bugs, start=1):
                 found.append(hunt(bug, copy))
-                print(
-                    f"{number}/{len(bugs)} {bug.name}: {found[-1].verdict} ({found[-1].by or bug.breaks})", flush=True
-                )
+                result = f"{found[-1].verdict} ({found[-1].by or bug.breaks})"
+                print(f"{number}/{len(bugs)} {bug.name}: {result}", flush=True)
             refuse_false_alarms(found, copy)
     except PlantError as error:
         print(f"error: {error}", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""What the tests of faults share: a process that is warm, and what it is given to work on."""
+"""Fixtures of the fault tests: a process that has loaded r2n, and what it is given to work on."""
 
 import threading
 from collections.abc import Iterator
@@ -10,8 +10,8 @@ import pytest
 
 import r2n
 from r2n.data.problem import load_problem
-from tests.faults.killed_works import Given, write_given, write_site
-from tests.faults.warm_process import WarmProcess, done
+from tests.faults.killed_works import Given, Trial, write_given, write_site
+from tests.faults.warm_process import WarmProcess
 from tests.toy_problem import write_toy_problem
 
 
@@ -30,8 +30,8 @@ def warm() -> Iterator[WarmProcess]:
 def given(warm: WarmProcess, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Given]:
     folder = tmp_path_factory.mktemp("given")
     toy, queries = write_given(folder)
-    done(warm, folder, "r2n", "train", toy, "--out", folder / "run")
-    done(warm, folder, "r2n", "ground", toy, "--strategy", "known-body", "--out", folder / "known-body")
+    for command in (["train", "--out", "run"], ["ground", "--strategy", "known-body", "--out", "known-body"]):
+        assert warm.run("r2n", command[0], toy, *command[1:], folder=folder).code == 0
     write_site(folder / "site")
     server = ThreadingHTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=str(folder / "site")))
     thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
@@ -40,6 +40,11 @@ def given(warm: WarmProcess, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     server.shutdown()
     server.server_close()
     thread.join()
+
+
+@pytest.fixture
+def trial(warm: WarmProcess, given: Given, tmp_path: Path) -> Trial:
+    return Trial(warm, given, tmp_path)
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ import shutil
 import signal
 import socket
 from collections.abc import Callable, Iterator
+from contextlib import chdir
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +21,7 @@ from r2n.reporting.run_report import read_training, training_curves
 from tests.examples import first_of
 from tests.toy_problem import write_toy_problem
 
-TRIES = 40
+TRIES = 24
 FILES = ("config.json", "checkpoint.json", "trace.jsonl", "problem.safetensors", "checkpoint-*")
 
 
@@ -29,10 +30,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A toy, and a run on it."""
     folder = tmp_path_factory.mktemp("damaged")
     problem = load_problem(write_toy_problem(folder / "toy", epochs=3))
-    for _ in train_in(folder / "run", prepare_run(problem, problem.options, 0)):
-        pass
-    for _ in train_in(folder / "ensemble", prepare_run(problem, problem.options, 0, size=2)):
-        pass
+    for name, networks in (("run", 1), ("ensemble", 2)):
+        list(train_in(folder / name, prepare_run(problem, problem.options, 0, size=networks)))
     return folder
 
 
@@ -81,8 +80,7 @@ def test_damage_is_refused_or_makes_no_difference(path: str, folder: Path, tmp_p
         except R2NError:
             refused += 1
         try:
-            for _ in train_in(run, prepare_run(problem, problem.options, 0, size=networks), resume=True):
-                pass
+            list(train_in(run, prepare_run(problem, problem.options, 0, size=networks), resume=True))
             np.testing.assert_array_equal(Model.load(run).logits(problem.atoms), before)
             for trace in run.rglob("trace.jsonl"):
                 training_curves(trace)
@@ -92,22 +90,17 @@ def test_damage_is_refused_or_makes_no_difference(path: str, folder: Path, tmp_p
     assert refused >= tries // 2 or name == "calibration.json"
 
 
-def fifo(path: Path) -> None:
-    os.mkfifo(path)
-
-
-def device(path: Path) -> None:
-    path.symlink_to("/dev/null")
-
-
 def listening_socket(path: Path) -> None:
-    here = Path.cwd()
-    os.chdir(path.parent)  # the path of a socket is short
-    try:
-        with socket.socket(socket.AF_UNIX) as made:
-            made.bind(path.name)
-    finally:
-        os.chdir(here)
+    with chdir(path.parent), socket.socket(socket.AF_UNIX) as made:  # the path of a socket is short
+        made.bind(path.name)
+
+
+PUT: dict[str, Callable[[Path], object]] = {
+    "fifo": os.mkfifo,
+    "device": lambda path: path.symlink_to("/dev/null"),
+    "socket": listening_socket,
+    "folder": Path.mkdir,
+}
 
 
 @pytest.fixture
@@ -118,41 +111,34 @@ def alarm() -> Iterator[None]:
         raise AssertionError("it is read, and never ends")
 
     before = signal.signal(signal.SIGALRM, ring)
-    signal.alarm(60)
+    signal.alarm(240)
     yield
     signal.alarm(0)
     signal.signal(signal.SIGALRM, before)
 
 
 @pytest.mark.usefixtures("alarm")
-@pytest.mark.parametrize("name", [*FILES, "calibration.json", "report.json"])
-@pytest.mark.parametrize("put", [fifo, device, listening_socket, Path.mkdir])
-def test_what_is_no_regular_file_is_refused_and_never_read(
-    name: str, put: Callable[[Path], None], folder: Path, tmp_path: Path
-) -> None:
-    run, problem = tmp_path / "run", load_problem(folder / "toy")
-    shutil.copytree(folder / "run", run)
-    path = next(run.glob(name), run / name)
-    path.unlink(missing_ok=True)
-    put(path)
-    is_read = {
-        "predict": (lambda: Model.load(run), name not in ("trace.jsonl", "report.json")),
-        "resume": (lambda: list(train_in(run, prepare_run(problem, problem.options, 0), resume=True)), name in FILES),
-        "curves": (lambda: training_curves(run / "trace.jsonl"), name == "trace.jsonl"),
-    }
-    for read, is_refused in is_read.values():
-        if is_refused:
+@pytest.mark.parametrize("put", PUT)
+def test_what_is_no_regular_file_is_refused_and_never_read(put: str, folder: Path, tmp_path: Path) -> None:
+    problem = load_problem(folder / "toy")
+    prepared = prepare_run(problem, problem.options, 0)
+    for name in (*FILES, "calibration.json", "report.json"):
+        run = Path(shutil.copytree(folder / "run", tmp_path / name))
+        path = next(run.glob(name), run / name)
+        path.unlink(missing_ok=True)
+        PUT[put](path)
+        is_read: list[tuple[Callable[[], object], bool]] = [
+            (lambda run=run: Model.load(run), name not in ("trace.jsonl", "report.json")),
+            (lambda run=run: list(train_in(run, prepared, resume=True)), name in FILES),
+            (lambda run=run: training_curves(run / "trace.jsonl"), name == "trace.jsonl"),
+        ]
+        for read in [read for read, is_refused in is_read if is_refused]:
             with pytest.raises(R2NError, match=r"not a regular file|Is a directory"):
                 read()
-    read_training(run)  # where report.json cannot be read, the trace tells
-
-
-@pytest.mark.usefixtures("alarm")
-@pytest.mark.parametrize("name", ["problem.toml", "theory.r2n", "train.tsv"])
-@pytest.mark.parametrize("put", [fifo, device, listening_socket])
-def test_a_problem_is_read_from_regular_files(name: str, put: Callable[[Path], None], tmp_path: Path) -> None:
-    path = write_toy_problem(tmp_path / "toy") / name
-    path.unlink()
-    put(path)
-    with pytest.raises(R2NError, match=r"not a regular file|lies outside"):
-        load_problem(tmp_path / "toy")
+        read_training(run)  # if report.json cannot be read, it takes the trace
+    for name in ("problem.toml", "theory.r2n", "train.tsv") * (put != "folder"):
+        path = write_toy_problem(tmp_path / f"with-{name}") / name
+        path.unlink()
+        PUT[put](path)
+        with pytest.raises(R2NError, match=r"not a regular file|lies outside"):
+            load_problem(path.parent)

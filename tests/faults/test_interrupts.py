@@ -13,9 +13,8 @@ from pathlib import Path
 import pytest
 
 from tests.examples import first_of
-from tests.faults.all_commands import READING, WRITING, filled, with_run
-from tests.faults.killed_works import TRAIN, Given, check_whole, of_training
-from tests.faults.warm_process import TOO_EARLY, Conditions, WarmProcess, done
+from tests.faults.killed_works import COMMANDS, TRAIN, Given, Trial, check_whole, of_training
+from tests.faults.warm_process import TOO_EARLY, Conditions
 from tests.toy_problem import write_toy_problem
 
 BEGUN = b"begun\n"
@@ -69,7 +68,7 @@ def begun(*arguments: object) -> Iterator[subprocess.Popen[bytes]]:
         yield process
 
 
-def tell_tale(code: int | None, said: str) -> None:
+def check_end(code: int | None, said: str) -> None:
     assert code in (0, 130), said
     assert "Traceback" not in said
     assert "Exception ignored" not in said
@@ -77,15 +76,13 @@ def tell_tale(code: int | None, said: str) -> None:
     assert said.count("interrupted") == (code == 130)
 
 
-def test_a_library_that_makes_another_error_of_it_while_it_is_loaded() -> None:
-    ended = subprocess.run([sys.executable, "-c", LIBRARY, "--version"], capture_output=True, text=True)
-    assert (ended.returncode, ended.stdout, ended.stderr) == (130, "", "interrupted\n")
-
-
-def test_after_the_work_the_exit_code_stands() -> None:
-    ended = subprocess.run([sys.executable, "-c", AT_THE_END, "--version"], capture_output=True, text=True)
-    assert (ended.returncode, ended.stderr) == (0, "")
-    assert ended.stdout.startswith("r2n ")
+@pytest.mark.parametrize(
+    ("program", "code", "stdout", "stderr"), [(LIBRARY, 130, "", "interrupted\n"), (AT_THE_END, 0, "r2n ", "")]
+)
+def test_while_a_library_is_loaded_and_after_the_work(program: str, code: int, stdout: str, stderr: str) -> None:
+    """A library may make another error of it; after the work the exit code stands."""
+    ended = subprocess.run([sys.executable, "-c", program, "--version"], capture_output=True, text=True)
+    assert (ended.returncode, ended.stdout[:4], ended.stderr) == (code, stdout, stderr)
 
 
 @pytest.mark.slow
@@ -93,76 +90,59 @@ def test_after_the_work_the_exit_code_stands() -> None:
 def test_from_the_first_import_on(command: str, tmp_path: Path) -> None:
     dice, arguments = random.Random(command), [command, write_toy_problem(tmp_path / "toy", epochs=2)]
     arguments += ["--out", tmp_path / "run", "--resume"] if command == "train" else []
-    start = time.monotonic()
-    with begun(*arguments) as process:
-        _, said = process.communicate(timeout=LONGEST)
-    assert process.returncode == 0, said.decode()
-    seconds = time.monotonic() - start
-    for _ in range(MOMENTS):
+    seconds = 0.0
+    for attempt in range(1 + MOMENTS):
+        start = time.monotonic()
         with begun(*arguments) as process:
-            time.sleep(dice.uniform(0, seconds))
-            process.send_signal(signal.SIGINT)
+            if attempt:
+                time.sleep(dice.uniform(0, seconds))
+                process.send_signal(signal.SIGINT)
             _, said = process.communicate(timeout=LONGEST)
-        tell_tale(process.returncode, said.decode())
+        check_end(process.returncode, said.decode())
+        assert attempt or process.returncode == 0, said.decode()
+        seconds = seconds or time.monotonic() - start
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(5))
-def test_a_training_interrupted_at_any_moment_goes_on_as_if_it_had_not_been(
-    part: int, warm: WarmProcess, tmp_path: Path
-) -> None:
-    toy, dice = write_toy_problem(tmp_path / "toy", epochs=40), random.Random(part)
-    arguments = ["train", toy, "--out", "run", *TRAIN]
-    (tmp_path / "whole").mkdir()
-    whole = done(warm, tmp_path / "whole", "r2n", *arguments)
-    for attempt in range(MOMENTS):
-        folder, after = tmp_path / str(attempt), dice.uniform(0.01, whole.seconds)
-        folder.mkdir()
-        ended = warm.run("r2n", *arguments, folder=folder, after=after, under=CTRL_C)
+def test_a_training_interrupted_at_any_moment_goes_on_as_if_it_had_not_been(part: int, trial: Trial) -> None:
+    toy, dice = write_toy_problem(trial.folder / "toy", epochs=40), random.Random(part)
+    arguments = ("r2n", "train", toy, "--out", "run", *TRAIN)
+    complete = trial.done(*arguments, at="complete")
+    for attempt in map(str, range(MOMENTS)):
+        ended = trial.run(*arguments, at=attempt, after=dice.uniform(0.01, complete.seconds), under=CTRL_C)
         if ended.code != TOO_EARLY:
-            tell_tale(ended.code, ended.said)
-        check_whole(folder)
-        done(warm, folder, "r2n", *arguments, "--resume")
-        assert of_training(folder) == of_training(tmp_path / "whole")
-        assert not list(folder.rglob(".*"))
+            check_end(ended.code, ended.said)
+        check_whole(trial.folder / attempt)
+        trial.done(*arguments, "--resume", at=attempt)
+        assert of_training(trial.folder / attempt) == of_training(trial.folder / "complete")
+        assert not list((trial.folder / attempt).rglob(".*"))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seconds", [0.5, 1.0, 2.0])
-def test_sql_that_takes_long(seconds: float, warm: WarmProcess, tmp_path: Path) -> None:
-    toy = write_toy_problem(tmp_path / "toy")
+def test_sql_that_takes_long(seconds: float, trial: Trial) -> None:
+    toy = write_toy_problem(trial.folder / "toy")
     sql = "select a.range::varchar from range(300000000000) a where hash(a.range) % 99999999 = 7"  # takes hours
     (toy / "problem.toml").write_text((toy / "problem.toml").read_text() + f'[derived]\nslow = "{sql}"\n')
-    ended = warm.run("r2n", "check", toy, folder=tmp_path, after=seconds, under=CTRL_C)
+    ended = trial.run("r2n", "check", toy, after=seconds, under=CTRL_C)
     if ended.code != TOO_EARLY:
         assert ended.code == 130
-        tell_tale(ended.code, ended.said)
-
-
-COMMANDS = {
-    **READING,
-    **WRITING,
-    "evaluate --jobs": ["evaluate", "run", "--jobs", "2"],
-    "predict --jobs": ["predict", "run", "--queries", "{queries}", "--out", "made.csv", "--jobs", "2"],
-}
+        check_end(ended.code, ended.said)
 
 
 @pytest.mark.parametrize("command", first_of(COMMANDS, 2))
-def test_every_command_at_random_moments(command: str, warm: WarmProcess, given: Given, tmp_path: Path) -> None:
-    dice = random.Random(command)
-    (tmp_path / "whole").mkdir()
-    arguments = filled(COMMANDS[command], given)
-    whole = warm.run("r2n", *arguments, folder=with_run(given, tmp_path / "whole"))
-    assert whole.code == 0, whole.said
-    for attempt in range(MOMENTS):
-        (tmp_path / str(attempt)).mkdir()
-        folder, after = with_run(given, tmp_path / str(attempt)), dice.uniform(0.01, whole.seconds)
-        ended = warm.run("r2n", *arguments, folder=folder, after=after, under=CTRL_C)
+def test_every_command_at_random_moments(command: str, trial: Trial) -> None:
+    dice, complete = random.Random(command), trial.command(command, at="complete")
+    assert complete.code == 0, complete.said
+    for attempt in map(str, range(MOMENTS)):
+        ended = trial.command(command, at=attempt, after=dice.uniform(0.01, complete.seconds), under=CTRL_C)
         if ended.code == TOO_EARLY:
             continue
-        tell_tale(ended.code, ended.said)
-        check_whole(folder)
-        assert not [path for path in folder.rglob(".*") if path.suffix != ".parts"], "answers go on from their parts"
+        check_end(ended.code, ended.said)
+        check_whole(trial.folder / attempt)
+        left = [path for path in (trial.folder / attempt).rglob(".*") if path.suffix != ".parts"]
+        assert not left, "answers go on from their parts"
 
 
 @pytest.mark.slow

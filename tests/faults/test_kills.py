@@ -14,8 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.examples import first_of
-from tests.faults.killed_works import WORKS, Given, Outcome, Work, check_whole, contents
-from tests.faults.warm_process import WarmProcess, done
+from tests.faults.killed_works import WORKS, Outcome, Trial, Work, check_whole, contents
 
 AT_ONCE = 12  # kills by time of one test; half as many by operations
 TRIES = 8  # draws for each, where a busy machine makes the times of works differ
@@ -26,50 +25,42 @@ CASES = [(work, part) for work in WORKS for part in range(work.kills // AT_ONCE)
 class Killing:
     """A work, killed in one folder after the other, and done again in each."""
 
-    def __init__(self, warm: WarmProcess, given: Given, work: Work, place: Path) -> None:
-        self.warm, self.given, self.work, self.place = warm, given, work, place
-        self.arguments, self.landed = work.arguments(given), Counter[str]()
-        folder = self.new_folder()
-        self.before = contents(folder)
-        whole = done(warm, folder, work.work, *self.arguments)
-        self.seconds, self.operations = whole.seconds, whole.operations
-        self.outcome: Outcome = work.outcome(folder)
+    def __init__(self, trial: Trial, work: Work) -> None:
+        self.trial, self.work, self.stages = trial, work, Counter[str]()
+        self.arguments = (work.work, *trial.given.filled(work.arguments))
+        self.before = contents(self.new_folder())
+        complete = trial.done(*self.arguments, at="work")
+        self.seconds, self.operations = complete.seconds, complete.operations
+        self.outcome: Outcome = work.outcome(trial.folder / "work")
 
     def new_folder(self) -> Path:
         """A folder with what the work needs."""
-        folder = self.place / "work"
+        folder = self.trial.folder / "work"
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir()
-        self.work.prepare(self.given, folder)
+        self.work.prepare(self.trial.given, folder)
         return folder
 
-    def kill(self, *, after: float | None = None, before: int | None = None) -> bool:
-        """Whether the work was killed; if so, what is there is whole, and done again it is as if it had not been."""
+    def kill(self, **when: float) -> bool:
+        """Whether the work was killed; if so, what is there is complete, and done again it is as if it had not been."""
         folder = self.new_folder()
-        ended = self.warm.run(self.work.work, *self.arguments, folder=folder, after=after, before=before)
+        ended = self.trial.run(*self.arguments, at="work", **when)
         if ended.code is not None:
             assert ended.code == 0, ended.said
             self.seconds = min(self.seconds, ended.seconds)
             return False
-        self.landed[self.stage(folder)] += 1
+        self.stages[f"{len(contents(folder).items() - self.before.items())} new files"] += 1
         check_whole(folder)
         if not (self.work.is_once and self.work.outcome(folder) == self.outcome):
-            done(self.warm, folder, self.work.work, *self.arguments, *self.work.again)
+            self.trial.done(*self.arguments, *self.work.again, at="work")
         assert self.work.outcome(folder) == self.outcome
         return True
 
-    def stage(self, folder: Path) -> str:
-        """How far it was: the files that were new, without what tells one temporary name from another."""
-        new = contents(folder).items() - self.before.items()
-        return f"{len(new)} new files"
-
 
 @pytest.mark.parametrize("case", first_of(CASES, 1), ids=lambda case: f"{case[0].name} {case[1]}".replace(" ", "-"))
-def test_killed_at_random_moments(
-    case: tuple[Work, int], warm: WarmProcess, given: Given, tmp_path: Path, request: pytest.FixtureRequest
-) -> None:
+def test_killed_at_random_moments(case: tuple[Work, int], trial: Trial, request: pytest.FixtureRequest) -> None:
     work, part = case
-    killing, dice = Killing(warm, given, work, tmp_path), random.Random(f"{work.name} {part}")
+    killing, dice = Killing(trial, work), random.Random(f"{work.name} {part}")
     kills = {"moments": 0, "operations": 0}
     for _ in range(TRIES * AT_ONCE):
         if kills["moments"] < AT_ONCE:
@@ -78,8 +69,8 @@ def test_killed_at_random_moments(
         if kills["operations"] < AT_ONCE // 2:
             kills["operations"] += killing.kill(before=dice.randint(1, killing.operations))
     LOG.mkdir(parents=True, exist_ok=True)
-    told = {"work": work.name, **kills, "seconds": killing.seconds, "stages": dict(killing.landed)}
-    (LOG / f"{request.node.callspec.id}.json").write_text(json.dumps(told, indent=1))
+    log = {"work": work.name, **kills, "seconds": killing.seconds, "stages": dict(killing.stages)}
+    (LOG / f"{request.node.callspec.id}.json").write_text(json.dumps(log, indent=1))
     assert kills == {"moments": AT_ONCE, "operations": AT_ONCE // 2}
 
 

@@ -2,6 +2,7 @@
 
 import ast
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -20,23 +21,17 @@ from tests.oracles.fact_writers import WRITERS
 
 SOURCE = Path(__file__).parents[2] / "src" / "r2n"
 NAMES = (
-    'x"; drop table facts; --',
-    "x'; drop table facts; --",
-    "'); attach 'x.db'; --",
-    "a`b",
-    "$(touch x)",
-    "{{7*7}}",
-    "%s",
-    "..",
-    "/etc/passwd",
+    *('x"; drop table facts; --', "x'; drop table facts; --", "'); attach 'x.db'; --", "a`b", "$(touch x)", "{{7*7}}"),
+    *("%s", "..", "/etc/passwd"),
 )
-WITHOUT_SPACES = (".nt", ".ttl", ".rdf", ".owl")  # names are addresses there
 
 
 def test_no_source_unpickles_or_evaluates() -> None:
     forbidden = {"eval", "exec", "pickle", "cPickle", "dill", "joblib", "marshal", "shelve", "__import__"}
-    for path in SOURCE.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    words = re.compile(r"(?<!\.)\b(eval|exec|__import__)\b|pickle|dill|joblib|marshal|shelve|torch\.load|os\.system")
+    sources = {path: path.read_text(encoding="utf-8") for path in SOURCE.rglob("*.py")}
+    for path in [path for path, source in sources.items() if words.search(source)]:
+        for node in ast.walk(ast.parse(sources[path])):
             called = node.func if isinstance(node, ast.Call) else None
             if isinstance(called, ast.Name):
                 assert called.id not in forbidden, path
@@ -46,7 +41,7 @@ def test_no_source_unpickles_or_evaluates() -> None:
             assert not forbidden.intersection([*names, getattr(node, "module", "") or ""]), path
 
 
-@pytest.mark.parametrize("ending", [ending for ending in WRITERS if ending not in WITHOUT_SPACES])
+@pytest.mark.parametrize("ending", WRITERS)
 def test_names_are_data_to_every_reader(ending: str, tmp_path: Path) -> None:
     rows = [(name, NAMES[-1 - i], name) for i, name in enumerate(NAMES)]
     path = tmp_path / f"facts{ending}"
@@ -76,70 +71,59 @@ def theory(name: str) -> r2n.Theory:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_names_are_data_to_memory_and_engine(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    knowledge = Problem.build("p", theory(name), tables(name)).knowledge
-    ground = KnownBodyGrounder().ground
+def test_names_are_data_to_memory_engine_and_definitions(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    quoted, sql = json.dumps(name), name.replace('"', '""')
+    for definition in (f"{quoted}(x, y) & plain(y, {quoted}) -> found(x, y)", f'select c1, c2 from "{sql}"'):
+        knowledge = Problem.build("p", theory(name), tables(name), derived={"found": definition}).knowledge
+        assert len(knowledge.facts(knowledge.language.predicate("found"))) > 0
+    knowledge, ground = Problem.build("p", theory(name), tables(name)).knowledge, KnownBodyGrounder().ground
     in_memory = ground(Store(knowledge))
     monkeypatch.setattr(store, "MOST_ROWS", 0)
     by_engine = ground(Store(knowledge, DuckDBEngine()))
     assert len(in_memory) > 0
     for ours, theirs in zip(in_memory.ground_rules, by_engine.ground_rules, strict=True):
         np.testing.assert_array_equal(ours.atoms, theirs.atoms)
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_an_engine_holds_a_table_of_any_name(name: str) -> None:
     engine = DuckDBEngine()
-    engine.load("facts", {"a": np.arange(3)})
-    engine.load(name, {"a": np.arange(2)})
-    (tables,) = engine._connection.execute(
-        "SELECT list(table_name ORDER BY table_name) FROM duckdb_tables()"
-    ).fetchone()  # pyright: ignore
-    assert sorted(tables) == sorted(["facts", name])
+    for table in ("facts", name):
+        engine.load(table, {"a": np.arange(3)})
+    (found,) = engine._connection.execute("SELECT list(table_name) FROM duckdb_tables()").fetchone()  # pyright: ignore
+    assert sorted(found) == sorted(["facts", name])
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_names_are_data_to_definitions(name: str) -> None:
-    quoted, sql = json.dumps(name), name.replace('"', '""')
-    for definition in (f"{quoted}(x, y) & plain(y, {quoted}) -> found(x, y)", f'select c1, c2 from "{sql}"'):
-        knowledge = Problem.build("p", theory(name), tables(name), derived={"found": definition}).knowledge
-        assert len(knowledge.facts(knowledge.language.predicate("found"))) > 0
+SQL = """
+select * from read_csv('/etc/passwd')
+select * from read_text('/etc/passwd')
+select * from read_blob('/etc/passwd')
+select * from glob('/etc/*')
+select * from '/etc/passwd'
+select * from read_parquet('https://example.org/x.parquet')
+select * from read_json_auto('s3://bucket/x')
+select * from sqlite_scan('x.db', 't')
+select getenv('HOME'), 'x'
+copy plain to '/tmp/r2n-must-not-be-there.csv'
+attach 'x.db'
+install httpfs
+load httpfs
+set enable_external_access = true
+select 1; set enable_external_access = true
+pragma enable_external_access = true
+create table t as select 1
+drop table plain
+with t as (select 1) insert into plain select 'a', 'b'
+export database '/tmp/r2n-must-not-be-there'
+select * from query('attach ''x.db''')
+select * from sql
+select name, value from duckdb_settings() where value is not null
+select name, setting from pg_settings where setting is not null
+select current_setting('secret_directory'), 'x'
+select table_name, table_schema from information_schema.tables
+select c1, now()::varchar from plain
+select c1, random()::varchar from plain
+select * from json_execute_serialized_sql(json_serialize_sql('select 1, 2'))
+"""
 
 
-@pytest.mark.parametrize(
-    "sql",
-    [
-        "select * from read_csv('/etc/passwd')",
-        "select * from read_text('/etc/passwd')",
-        "select * from read_blob('/etc/passwd')",
-        "select * from glob('/etc/*')",
-        "select * from '/etc/passwd'",
-        "select * from read_parquet('https://example.org/x.parquet')",
-        "select * from read_json_auto('s3://bucket/x')",
-        "select * from sqlite_scan('x.db', 't')",
-        "select getenv('HOME'), 'x'",
-        "copy plain to '/tmp/r2n-must-not-be-there.csv'",
-        "attach 'x.db'",
-        "install httpfs",
-        "load httpfs",
-        "set enable_external_access = true",
-        "select 1; set enable_external_access = true",
-        "pragma enable_external_access = true",
-        "create table t as select 1",
-        "drop table plain",
-        "with t as (select 1) insert into plain select 'a', 'b'",
-        "export database '/tmp/r2n-must-not-be-there'",
-        "select * from query('attach ''x.db''')",
-        "select * from sql",  # a variable of the program is no table
-        "select name, value from duckdb_settings() where value is not null",
-        "select name, setting from pg_settings where setting is not null",
-        "select current_setting('secret_directory'), 'x'",
-        "select table_name, table_schema from information_schema.tables",
-        "select c1, now()::varchar from plain",
-        "select c1, random()::varchar from plain",
-        "select * from json_execute_serialized_sql(json_serialize_sql('select 1, 2'))",
-    ],
-)
+@pytest.mark.parametrize("sql", SQL.strip().splitlines())
 def test_sql_of_a_definition_reaches_facts_alone(sql: str) -> None:
     with pytest.raises(R2NError):
         Problem.build("p", theory("p"), tables("p"), derived={"found": sql})

@@ -95,15 +95,7 @@ class WarmProcess:
         return Ended(**json.loads(self.process.stdout.readline()))
 
 
-def done(warm: WarmProcess, folder: Path, work: str, *arguments: object) -> Ended:
-    """A work that ends well."""
-    ended = warm.run(work, *arguments, folder=folder)
-    assert ended.code == 0, ended.said
-    return ended
-
-
 def command(*arguments: str) -> None:
-    """A command of r2n."""
     from r2n.__main__ import main
 
     sys.argv = ["r2n", *arguments]
@@ -175,18 +167,12 @@ def _set(under: Conditions) -> None:
         time.time = lambda: float(next(seconds))
         time.time_ns = lambda: next(seconds) * 10**9
     if under.obeys_modes:
-        _give_up_rights()
+        version_3, nothing = 0x20080522, (ctypes.c_uint32 * 6)()  # modes of files then hold for root too
+        assert ctypes.CDLL(None, use_errno=True).capset((ctypes.c_uint32 * 2)(version_3, 0), nothing) == 0
     if under.closed_output:
         reading, writing = os.pipe()
         os.dup2(writing, 1)
         os.close(reading)
-
-
-def _give_up_rights() -> None:
-    """From now on modes of files hold for root too."""
-    version_3 = 0x20080522
-    nothing = (ctypes.c_uint32 * 6)()
-    assert ctypes.CDLL(None, use_errno=True).capset((ctypes.c_uint32 * 2)(version_3, 0), nothing) == 0
 
 
 def _child(order: dict[str, Any], said: int, counter: mmap.mmap) -> None:
@@ -242,19 +228,13 @@ def _waited_for(child: int) -> int | None:
     return None if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
 
 
-def _load() -> None:
-    """Import what the works need."""
+def main() -> None:
     import pooch  # noqa: F401
     import sklearn.metrics  # noqa: F401
-    import torch._dynamo  # noqa: F401  # an optimiser imports it when it is made
-
-
-def main() -> None:
-    """Load, and take orders."""
     import torch
+    import torch._dynamo  # an optimiser imports it when it is made
 
     torch.set_num_threads(1)  # a pool of threads would not outlive a fork
-    _load()
     for line in sys.stdin:
         order = json.loads(line)
         counter, (said, saying) = mmap.mmap(-1, 8), os.pipe()

@@ -61,21 +61,31 @@ def _logit(
     met = [other for per_rule in ground_rules for row in per_rule for other in row]
     place = {name: number for number, name in enumerate(dict.fromkeys([atom, *met]))}
     neighbours = [[tuple(place[other] for other in row) for row in per_rule] for per_rule in ground_rules]
-    atoms = torch.stack([_input(network, world, name) for name in place])
+    atoms = torch.stack([input_vector(network, name, state_of(world, name)) for name in place])
     for layer in network.layers:
         atoms, _ = message_passing.layer(atoms, neighbours, plain_rules(layer), choices)  # pyright: ignore
     assert network.atom_output is not None
     return float(message_passing.mlp(plain_maps(network.atom_output.network), atoms[0]))
 
 
-def _input(network: R2N, world: World, atom: GroundAtom) -> Tensor:
-    """Emb^0(a), with what is known of the atom."""
+def state_of(world: World, atom: GroundAtom) -> int:
+    """What is known of an atom."""
+    is_false = atom in world.false_facts or is_closed(world, atom)
+    return TRUE if atom in world.facts else FALSE if is_false else UNKNOWN
+
+
+def input_vector(network: R2N, atom: GroundAtom, state: int, hidden: bool = False) -> Tensor:
+    """Emb^0(a), with what is known of the atom, and nothing of either if it is hidden."""
     embedding = _embedding(network, atom)
+    if network.belief_input is not None:
+        belief = 1 / (1 + torch.exp(-embedding.sum()))
+        embedding = network.belief_input.weight[:, 0] * belief + network.belief_input.bias
+    if hidden:
+        embedding = torch.zeros_like(embedding)
     if network.known is None:
         return embedding
-    is_false = atom in world.false_facts or is_closed(world, atom)
-    state = network.known[TRUE if atom in world.facts else FALSE if is_false else UNKNOWN]
-    return state if network.evidence_input == "only" else embedding + state
+    known = network.known[UNKNOWN if hidden else state]
+    return known if network.evidence_input == "only" else embedding + known
 
 
 def _embedding(network: R2N, atom: GroundAtom) -> Tensor:

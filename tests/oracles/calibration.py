@@ -33,7 +33,6 @@ def gain(
 def total_loss(
     logits: Sequence[float], truth: Sequence[bool], weights: Sequence[float], temperature: float, shift: float
 ) -> float:
-    """The log-loss of all atoms."""
     each = zip(logits, truth, weights, strict=True)
     return sum(weight * log_loss((logit - shift) / temperature, is_true) for logit, is_true, weight in each)
 

@@ -28,7 +28,6 @@ def plain_tsv(path: Path) -> list[list[str]]:
 
 
 def plain_csv(path: Path) -> list[list[str]]:
-    """What Python's csv module reads."""
     with path.open(encoding="utf-8-sig", newline="") as file:
         return [row for row in csv.reader(file, strict=True) if row]
 
@@ -40,7 +39,6 @@ def plain_json(path: Path) -> list[dict[str, str]]:
 
 
 def plain_sqlite(path: Path, table: str) -> list[tuple[str, ...]]:
-    """All rows of a table."""
     with closing(sqlite3.connect(path)) as connection:
         return connection.execute(f"SELECT * FROM {table}").fetchall()
 

@@ -65,10 +65,6 @@ def write_prolog(path: Path, rows: Rows) -> None:
     path.write_bytes("".join(line + "\n" for line in lines).encode())
 
 
-def write_ntriples(path: Path, rows: Rows) -> None:
-    path.write_text("".join(f"<u:{h}> <u:{r}> <u:{t}> .\n" for h, r, t in rows), encoding="utf-8")
-
-
 WRITERS: dict[str, Callable[[Path, Rows], None]] = {
     ".tsv": write_tsv,
     ".txt": write_tsv,

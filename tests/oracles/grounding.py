@@ -139,7 +139,6 @@ def substitutions(world: World, rule: Rule, bound: dict[str, str] | None = None)
 
 
 def full(world: World) -> list[list[Substitution]]:
-    """Per rule, every substitution."""
     return [[tuple(theta.values()) for theta in substitutions(world, rule)] for rule in world.theory.rules]
 
 
@@ -249,19 +248,3 @@ def rows(world: World, substitutions_by_rule: list[list[Substitution]]) -> list[
         ]
         for rule, per_rule in zip(world.theory.rules, substitutions_by_rule, strict=True)
     ]
-
-
-def forward_rounds(world: World, rounds: int) -> list[frozenset[GroundAtom]]:
-    """What is a fact after each round of forward chaining the Horn rules."""
-    facts, history = world.facts, []
-    for _ in range(rounds):
-        now = World(world.theory, world.members, facts, world.false_facts)
-        grounded = zip(world.theory.rules, known_body(now), strict=True)
-        heads = {
-            ground(heads_of(rule)[0], dict(zip(variables_of(rule), constants, strict=True)))
-            for rule, per_rule in grounded
-            for constants in per_rule
-        }
-        facts = facts | heads
-        history.append(facts)
-    return history

@@ -7,7 +7,6 @@ from tests.oracles.formula import atoms, holds
 
 
 def probability(logit: float) -> float:
-    """What a logit says."""
     return 1 / (1 + exp(-logit))
 
 

@@ -32,7 +32,6 @@ class Choices:
 
 
 def mlp(maps: Maps, x: Tensor) -> Tensor:
-    """An MLP on one vector."""
     for number, (matrix, bias) in enumerate(maps):
         x = matrix @ x + bias
         if number < len(maps) - 1:
@@ -51,12 +50,10 @@ def joined(messages: list[Tensor], ordered: bool) -> Tensor:
 
 
 def mean(vectors: list[Tensor]) -> Tensor:
-    """The mean of some vectors."""
     return summed(vectors) / len(vectors)
 
 
 def summed(vectors: list[Tensor]) -> Tensor:
-    """The sum of some vectors."""
     total = vectors[0]
     for vector in vectors[1:]:
         total = total + vector

@@ -1,7 +1,6 @@
 """Metrics by plain loops, each as its definition says it."""
 
 from collections.abc import Sequence
-from itertools import permutations
 from math import isfinite
 
 GroundAtom = tuple[str, ...]
@@ -36,23 +35,11 @@ def levels(scores: list[float]) -> list[int]:
 
 
 def ranks(scores: list[float], true: int, allowed: list[bool]) -> tuple[float, float, float]:
-    """Optimistic, pessimistic and realistic rank."""
     better, equal = better_and_equal(scores, true, allowed)
     return 1 + better, 1 + better + equal, 1 + better + equal / 2
 
 
-def shuffled_rank(scores: list[float], true: int, allowed: list[bool]) -> float:
-    """The mean place of the true candidate over all orders in which the candidates might have come to be sorted."""
-    taking_part = [i for i in range(len(scores)) if allowed[i] or i == true]
-    places = []
-    for order in permutations(taking_part):
-        best_first = sorted(order, key=lambda i: -scores[i])  # a stable sort: equals stay as they came
-        places.append(1 + best_first.index(true))
-    return sum(places) / len(places)
-
-
 def ranking_metrics(ranks: list[float]) -> dict[str, float]:
-    """Mean reciprocal rank and hits."""
     found = {"mrr": sum(1 / rank for rank in ranks) / len(ranks)}
     for k in (1, 3, 10):
         found[f"hits@{k}"] = sum(1 for rank in ranks if rank <= k) / len(ranks)

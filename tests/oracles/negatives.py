@@ -31,7 +31,6 @@ def corruptions(world: World, fact: GroundAtom, position: int) -> list[set[Groun
 
 
 def predicate_of(world: World, atom: GroundAtom) -> Predicate:
-    """The predicate of an atom."""
     return next(p for p in world.theory.predicates if p.name == atom[0])
 
 

@@ -17,7 +17,6 @@ def disjunction(name: str, a: float, b: float) -> float:
 
 
 def implication(name: str, a: float, b: float) -> float:
-    """Reichenbach's, Kleene and Dienes's, Lukasiewicz's."""
     return {"product": 1 - a + a * b, "goedel": max(1 - a, b), "lukasiewicz": min(1.0, 1 - a + b)}[name]
 
 

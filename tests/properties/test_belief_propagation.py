@@ -17,6 +17,7 @@ from r2n.network.factor_graph import FactorGraph
 from r2n.network.scatter import Incidence
 from tests.examples import at_most
 from tests.oracles import belief_propagation as oracle
+from tests.oracles.formula import truth_table
 from tests.theory_strategies import dice, one_in
 
 X = Variable("x")
@@ -40,10 +41,8 @@ def make_rule(dice: Random, number: int, positions: int, weight: float | None = 
 
 
 def satisfying(rule: Rule) -> list[tuple[bool, ...]]:
-    """By evaluating the formula on one assignment after the other."""
     assert rule.formula is not None
-    every = product((False, True), repeat=len(rule.atoms))
-    return [assignment for assignment in every if bool(rule.formula.evaluate(np.array([assignment]))[0])]
+    return [row for row, truth in truth_table(rule.formula) if truth]
 
 
 def graph_of(atoms: int, parts: list[tuple[Rule, list[tuple[int, ...]]]]) -> FactorGraph:
@@ -103,17 +102,9 @@ def test_textbook_inference_is_exact_on_trees(dice: Random) -> None:
     assert sums[:, 1].exp().tolist() == pytest.approx(oracle.marginals(table), abs=1e-9)
     best = infer(graph, given, method="max-product", iterations=2 * atoms)
     assert (best[:, 1] - best[:, 0]).tolist() == pytest.approx(oracle.max_marginals(table), abs=1e-9)
-
-
-@pytest.mark.slow
-@at_most(20, "each sums over all worlds of a graph")
-@given(dice=dice())
-def test_damping_changes_the_way_and_not_the_end(dice: Random) -> None:
-    atoms, parts = make_tree(dice)
-    graph, given = graph_of(atoms, parts), torch.tensor(make_beliefs(dice, atoms), dtype=torch.float64)
-    exact = infer(graph, given, method="sum-product", iterations=2 * atoms)
-    damped = infer(graph, given, method="sum-product", iterations=60 * atoms, damping=0.3)
-    torch.testing.assert_close(damped, exact, rtol=0, atol=1e-6)
+    if one_in(5, dice):  # damping leads to the same end
+        damped = infer(graph, given, method="sum-product", iterations=60 * atoms, damping=0.3)
+        torch.testing.assert_close(damped, sums, rtol=0, atol=1e-6)
 
 
 @pytest.mark.slow

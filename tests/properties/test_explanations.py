@@ -57,74 +57,52 @@ def spans(line: Line) -> Iterator[str]:
         yield from spans(below)
 
 
-@few
-@given(explanations())
-def test_everything_is_told(explanation: Explanation) -> None:
-    told = set(spans(render(explanation)))
-    for name in names(explanation) | other_names(explanation):
-        assert printable(name) in told
+def overlap(one: Box, other: Box) -> bool:
+    apart = one.right <= other.x or other.right <= one.x
+    return not (apart or one.bottom <= other.y or other.bottom <= one.y)
 
 
 @few
 @given(explanations())
-def test_the_tree_names_everything_and_keeps_to_its_width(explanation: Explanation) -> None:
+def test_text_drawing_and_page_show_everything_as_itself(explanation: Explanation) -> None:
+    """The tree keeps to its width, the drawing is XML, the page holds no tag of theirs."""
+    named, others = names(explanation), other_names(explanation)
+    shown = set(spans(render(explanation)))
     wide, narrow = explanation_text(explanation, width=5_000), explanation_text(explanation, width=80)
-    for name in names(explanation):
+    page = read_page(explanation_page(explanation))
+    for name in named | others:
+        assert printable(name) in shown
+        assert printable(name).translate(REPLACED) in page.text
+    for name in named:
         assert visible(shortened(printable(name), LONGEST_NAME)).rstrip() in wide
     assert all(cell_len(line) <= 80 for line in narrow.splitlines())
     assert "\x1b" not in narrow
-
-
-@few
-@given(explanations())
-def test_the_drawing_is_xml_that_names_everything(explanation: Explanation) -> None:
-    for narrow in (False, True):
-        root = ElementTree.fromstring(explanation_svg(explanation, narrow=narrow).encode())
+    assert set(page.tags) <= SHOWN_TAGS
+    assert not [name for name, _ in page.attributes if name.startswith("on")]
+    for is_narrow in (False, True):
+        root = ElementTree.fromstring(explanation_svg(explanation, narrow=is_narrow).encode())
         written = "\n".join(element.text or "" for element in root.iter() if element.tag.endswith(("}title", "}text")))
-        for name in names(explanation):
-            assert printable(name) in written
+        assert [name for name in named if printable(name) not in written] == []
         assert "nan" not in " ".join(value for e in root.iter() for key, value in e.items() if key != "aria-label")
 
 
 @few
 @given(explanations())
-def test_the_page_names_everything_and_holds_no_tag_of_theirs(explanation: Explanation) -> None:
-    read = read_page(explanation_page(explanation))
-    for name in names(explanation) | other_names(explanation):
-        assert printable(name).translate(REPLACED) in read.text
-    assert set(read.tags) <= SHOWN_TAGS
-    assert not [name for name, _ in read.attributes if name.startswith("on")]
-
-
-def overlap(one: Box, other: Box) -> bool:
-    beside = one.right <= other.x or other.right <= one.x
-    return not (beside or one.bottom <= other.y or other.bottom <= one.y)
-
-
-@few
-@given(explanations())
-def test_no_box_stands_on_another(explanation: Explanation) -> None:
+def test_every_atom_is_one_node_every_ground_rule_has_its_atoms_and_no_box_covers_another(
+    explanation: Explanation,
+) -> None:
     graph = reason_graph(explanation.atom, explanation.belief, explanation.reasons)
-    boxes = [answer_box(explanation), *(node_box(node) for node in graph.nodes[1:])]
-    layout = wide_layout(graph, boxes)
-    assert not [pair for pair in combinations(layout.boxes, 2) if overlap(*pair)]
-    for place in layout.boxes:
-        assert place.x >= 0
-        assert place.y >= 0
-        assert place.right <= layout.width
-        assert place.bottom <= layout.height
-
-
-@few
-@given(explanations())
-def test_every_atom_is_one_node_and_every_ground_rule_has_its_atoms(explanation: Explanation) -> None:
-    graph = reason_graph(explanation.atom, explanation.belief, explanation.reasons)
-    atoms = {explanation.atom} | {
-        member.atom for reason in oracle_reasons(explanation.reasons) for member in reason.because
-    }
+    reasons = list(oracle_reasons(explanation.reasons))
+    atoms = {explanation.atom} | {member.atom for reason in reasons for member in reason.because}
     assert sum(node.kind in ("atom", "answer") for node in graph.nodes) == len(atoms)
-    for reason in oracle_reasons(explanation.reasons):
+    for reason in reasons:
         wanted = {printable(member.atom) for member in reason.because}
         rules = [i for i, node in enumerate(graph.nodes) if node.title.endswith(f": {printable(reason.ground_rule)}")]
         held = [{graph.nodes[edge.atom].name for edge in graph.edges if edge.rule == i} for i in rules]
         assert any(wanted <= atoms and len(atoms - wanted) <= 1 for atoms in held)  # and the one that it moves
+    layout = wide_layout(graph, [answer_box(explanation), *(node_box(node) for node in graph.nodes[1:])])
+    assert not [pair for pair in combinations(layout.boxes, 2) if overlap(*pair)]
+    for box in layout.boxes:
+        assert min(box.x, box.y) >= 0
+        assert box.right <= layout.width
+        assert box.bottom <= layout.height

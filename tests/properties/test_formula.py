@@ -1,12 +1,20 @@
-"""Formulas on arrays are what a truth table on Python values says."""
+"""Formulas on arrays are what a truth table says, and their fuzzy truth what plain loops say, with its slopes."""
+
+from itertools import product
+from random import Random
 
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import assume, given
+from torch.autograd import gradcheck
 
-from r2n.logic.formula import And, Atom, Constant, Formula, Iff, Not, Or, Variable, Xor
+from r2n.components import t_norms
+from r2n.logic.formula import And, Atom, Constant, Formula, Iff, Implies, Not, Or, Variable, Xor
+from r2n.training.objective import fuzzy_truth
+from tests.examples import at_most
 from tests.oracles import formula as oracle
+from tests.oracles import t_norms as fuzzy_oracle
 from tests.theory_strategies import dice, make_formula
 
 TERMS = (Variable("x"), Variable("y"), Constant("a"), Constant("x"))
@@ -15,61 +23,81 @@ FORMULAS = dice().map(lambda dice: make_formula(dice, dice.sample(POOL, 4)))
 
 
 @given(FORMULAS)
-def test_atoms_stand_in_order_of_first_occurrence(formula: Formula) -> None:
+def test_atoms_truths_and_satisfying_assignments_are_those_of_the_truth_table(formula: Formula) -> None:
+    """Atoms in order of first occurrence; truths in numpy and in torch, with any leading axes."""
     assert list(formula.atoms()) == oracle.atoms(formula)
-
-
-@given(FORMULAS)
-def test_evaluate_is_the_truth_table_in_numpy_and_in_torch(formula: Formula) -> None:
     table = oracle.truth_table(formula)
-    truths = np.array([row for row, _ in table], dtype=bool)
-    expected = [truth for _, truth in table]
+    truths, expected = np.array([row for row, _ in table], dtype=bool), [truth for _, truth in table]
     assert formula.evaluate(truths).tolist() == expected
     assert formula.evaluate(torch.from_numpy(truths)).tolist() == expected
-
-
-@given(FORMULAS)
-def test_evaluate_keeps_leading_axes(formula: Formula) -> None:
-    table = oracle.truth_table(formula)
-    truths = np.array([row for row, _ in table], dtype=bool)
     stacked = np.stack([truths, ~truths])
     both = formula.evaluate(stacked)
     assert both.shape == stacked.shape[:-1]
-    assert both[0].tolist() == [truth for _, truth in table]
-    assert both[1].tolist() == formula.evaluate(~truths).tolist()
+    assert both.tolist() == [expected, formula.evaluate(~truths).tolist()]
     assert np.shape(formula.evaluate(truths[0])) == ()
-
-
-@given(FORMULAS)
-def test_satisfying_assignments_are_the_true_rows_each_once(formula: Formula) -> None:
-    found = formula.satisfying_assignments()
-    expected = [row for row, truth in oracle.truth_table(formula) if truth]
+    found, satisfying = formula.satisfying_assignments(), [row for row, truth in table if truth]
     assert found.dtype == bool
-    assert found.shape == (len(expected), len(oracle.atoms(formula)))
-    assert sorted(map(tuple, found.tolist())) == sorted(expected)
-
-
-def truth_by_atom(formula: Formula, positions: tuple[Atom, ...], truths: np.ndarray) -> list[bool]:
-    columns = [positions.index(atom) for atom in formula.atoms()]
-    return formula.evaluate(truths[:, columns]).tolist()
-
-
-@given(FORMULAS, FORMULAS)
-def test_de_morgan_and_the_two_sides_of_iff(left: Formula, right: Formula) -> None:
-    positions = And((left, right)).atoms()
-    if len(positions) > 8:
-        return
-    truths = np.array([row for row, _ in oracle.truth_table(And((left, right)))], dtype=bool)
-    same = [
-        (Not(And((left, right))), Or((Not(left), Not(right)))),
-        (Not(Or((left, right))), And((Not(left), Not(right)))),
-        (Not(Iff(left, right)), Xor(left, right)),
-    ]
-    for one, other in same:
-        assert truth_by_atom(one, positions, truths) == truth_by_atom(other, positions, truths)
+    assert found.shape == (len(satisfying), len(oracle.atoms(formula)))
+    assert sorted(map(tuple, found.tolist())) == sorted(satisfying)
 
 
 @pytest.mark.parametrize("truth", [True, False, [True], np.array([1]), np.array([0.5])])
 def test_only_boolean_arrays_have_a_truth(truth: object) -> None:
     with pytest.raises((TypeError, Exception), match=r"bool|type"):
         Not(Atom("p", (Variable("x"),))).evaluate(truth)
+
+
+FUZZY_POOL = [Atom(name, (term,)) for name in ("p", "q") for term in (Variable("x"), Variable("y"), Constant("a"))]
+SMALL_FORMULAS = dice().map(lambda dice: make_formula(dice, dice.sample(FUZZY_POOL, 4)))
+STEP = 1e-6
+
+
+@pytest.mark.parametrize("name", list(t_norms))
+@at_most(80, "there are three t-norms, and formulas evaluated by loops")
+@given(SMALL_FORMULAS, dice())
+def test_it_is_what_plain_loops_say_within_0_and_1_and_on_crisp_truths_the_truth(
+    name: str, formula: Formula, dice: Random
+) -> None:
+    norm, atoms = t_norms[name].load(), formula.atoms()
+    truths = [[dice.choice((0.0, 0.5, 1.0, dice.random(), dice.random())) for _ in atoms] for _ in range(5)]
+    found = fuzzy_truth(formula, torch.tensor(truths, dtype=torch.float64), norm)
+    expected = [fuzzy_oracle.fuzzy(name, formula, dict(zip(atoms, row, strict=True))) for row in truths]
+    assert found.tolist() == pytest.approx(expected, abs=1e-12)
+    assert all(-1e-12 <= truth <= 1 + 1e-12 for truth in found.tolist())
+    crisp = torch.tensor(list(product([False, True], repeat=len(atoms))))
+    found = fuzzy_truth(formula, crisp.float(), norm)
+    assert found.tolist() == formula.evaluate(crisp).float().tolist(), "exactly, not nearly"
+
+
+@pytest.mark.parametrize("name", list(t_norms))
+@at_most(15, "there are three t-norms, and formulas evaluated by loops")
+@given(SMALL_FORMULAS, SMALL_FORMULAS)
+def test_equivalent_formulas_are_equally_true(name: str, left: Formula, right: Formula) -> None:
+    pairs = [
+        (Implies(left, right), Or((Not(left), right))),
+        (Not(And((left, right))), Or((Not(left), Not(right)))),
+        (Xor(left, right), Or((And((left, Not(right))), And((right, Not(left)))))),
+        (Iff(left, right), Iff(right, left)),
+    ]
+    for first, second in pairs:
+        positions = first.atoms()
+        truths = torch.linspace(0.03, 0.97, 7 * len(positions), dtype=torch.float64).reshape(len(positions), 7).t()
+        columns = [positions.index(atom) for atom in second.atoms()]
+        found = fuzzy_truth(second, truths[:, columns], t_norms[name].load())
+        assert torch.allclose(fuzzy_truth(first, truths, t_norms[name].load()), found, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", list(t_norms))
+@at_most(25, "there are three t-norms, and formulas evaluated by loops")
+@given(SMALL_FORMULAS)
+def test_its_gradient_is_its_slope_away_from_kinks(name: str, formula: Formula) -> None:
+    dice = Random(str(formula))
+    truths = torch.tensor([[dice.uniform(0.05, 0.95) for _ in formula.atoms()]], dtype=torch.float64)
+
+    def truth(values: torch.Tensor) -> torch.Tensor:
+        return fuzzy_truth(formula, values, t_norms[name].load())
+
+    for step in torch.eye(truths.shape[1], dtype=torch.float64) * 10 * STEP:  # one slope on both sides: no kink
+        up, here, down = (truth(truths + sign * step) for sign in (1, 0, -1))
+        assume(bool(((up - here) - (here - down)).abs().max() < 1e-8))
+    assert gradcheck(truth, truths.requires_grad_(), eps=STEP)

@@ -72,20 +72,6 @@ def test_reasoning_layer(aggregation: str, ordered: bool, dense: bool) -> None:
     check_module(layer, call, vectors(len(graph.atoms), 2, seed=6))
 
 
-def test_gather_sum() -> None:
-    slots = torch.tensor([[0, 2], [1, 3], [0, 0], [4, 2]])  # one slot twice in a ground rule, slot 5 in none
-    order, offsets = by_segment(slots.flatten(), 6)
-    table = vectors(6, 2, seed=0).requires_grad_()
-    assert gradcheck(lambda t: sparse_product(t, (slots, None, None), (order // 2, offsets, None)), table)
-
-
-def test_segment_sum() -> None:
-    segment = torch.tensor([3, 0, 3, 3, 1])  # segment 2 is empty
-    order, offsets = by_segment(segment, 4)
-    rows = vectors(5, 2, seed=0).requires_grad_()
-    assert gradcheck(lambda r: sparse_product(r, (order, offsets, None), (segment.unsqueeze(1), None, None)), rows)
-
-
 @pytest.mark.parametrize("name", [name for name in input_layers if not input_layers[name].reads_features])
 @pytest.mark.parametrize("arity", [1, 2])
 def test_atom_embeddings_and_their_scores(name: str, arity: int) -> None:
@@ -114,22 +100,32 @@ def test_outputs(linear: bool) -> None:
     check_module(module, lambda parameters, x: functional_call(module, parameters, (x,)), vectors(4, 3, seed=4))
 
 
-TRUTH = torch.tensor([True, False, True, False])
+SLOTS = torch.tensor([[0, 2], [1, 3], [0, 0], [4, 2]])  # one slot twice in a ground rule, slot 5 in none
+BY_SLOT = by_segment(SLOTS.flatten(), 6)
+SEGMENT = torch.tensor([3, 0, 3, 3, 1])  # segment 2 is empty
+ALLOWED = torch.tensor([[True, True, False], [False, False, False], [True, False, True]])
+FUNCTIONS: dict[str, tuple[Callable[..., Tensor], tuple[Tensor, ...]]] = {
+    "gather_sum": (
+        lambda table: sparse_product(table, (SLOTS, None, None), (BY_SLOT[0] // 2, BY_SLOT[1], None)),
+        (vectors(6, 2, seed=0),),
+    ),
+    "segment_sum": (
+        lambda rows: sparse_product(rows, (*by_segment(SEGMENT, 4), None), (SEGMENT.unsqueeze(1), None, None)),
+        (vectors(5, 2, seed=0),),
+    ),
+    "cross entropy": (
+        lambda out: binary_cross_entropy(out, torch.tensor([True, False, True, False])),
+        (vectors(1, 4, seed=0)[0],),
+    ),
+    "softmax_loss": (lambda t, c: softmax_loss(t, c, ALLOWED), (vectors(1, 3, seed=0)[0], vectors(3, 3, seed=1))),
+    "n3_penalty": (n3_penalty, (vectors(3, 2, seed=0),)),
+}
 
 
-def test_cross_entropy() -> None:
-    logits = vectors(1, 4, seed=0)[0].requires_grad_()
-    assert gradcheck(lambda out: binary_cross_entropy(out, TRUTH), logits)
-
-
-def test_softmax_loss() -> None:
-    allowed = torch.tensor([[True, True, False], [False, False, False], [True, False, True]])
-    true, corrupted = vectors(1, 3, seed=0)[0].requires_grad_(), vectors(3, 3, seed=1).requires_grad_()
-    assert gradcheck(lambda t, c: softmax_loss(t, c, allowed), (true, corrupted))
-
-
-def test_n3_penalty() -> None:
-    assert gradcheck(n3_penalty, vectors(3, 2, seed=0).requires_grad_())
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_functions(name: str) -> None:
+    function, given = FUNCTIONS[name]
+    assert gradcheck(function, tuple(part.requires_grad_() for part in given))
 
 
 @pytest.mark.parametrize("reads", ["off", "add", "only"])
@@ -153,7 +149,6 @@ def test_the_whole_network_under_both_losses(reads: EvidenceInput) -> None:
 
 
 def test_a_slope_that_is_wrong_is_seen() -> None:
-    """The checks above can fail."""
 
     class Wrong(torch.autograd.Function):
         @staticmethod

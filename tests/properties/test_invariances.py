@@ -1,20 +1,24 @@
-"""What must make no difference to a network makes none."""
+"""What must make no difference to a network makes none; a graph says what its grounding says."""
 
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass, replace
 from random import Random
 from typing import Any
 
 import numpy as np
+import pytest
 import torch
 from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.strategies import DataObject
 from torch import Tensor
 
 from r2n.data.knowledge_base import KnowledgeBase
+from r2n.errors import R2NError
 from r2n.grounding.full import FullGrounder
 from r2n.grounding.store import Store
-from r2n.logic.formula import And, Atom, Constant, Formula, Iff, Implies, Not, Or, Term, Unequal, Xor
-from r2n.logic.language import Domain, Predicate
-from r2n.logic.theory import Rule, Theory
+from r2n.logic.formula import Constant
+from r2n.logic.language import Domain
 from r2n.network.factor_graph import FALSE, TRUE, UNKNOWN, FactorGraph, subgraph
 from r2n.network.graph_sources import GroundedOnDemand
 from r2n.network.r2n import R2N
@@ -24,6 +28,7 @@ from r2n.training.fit import fit
 from tests.examples import at_most
 from tests.model_strategies import (
     AGGREGATIONS,
+    graph_of_rows,
     layer_for,
     make_choices,
     make_scattered_graph,
@@ -36,7 +41,7 @@ from tests.model_strategies import (
 )
 from tests.oracles import factor_graph as oracle
 from tests.oracles.grounding import World
-from tests.strategies import codes_of, knowledge_of, named_atoms
+from tests.strategies import Graph, codes_of, graphs, knowledge_of, named_atoms
 from tests.theory_strategies import dice, one_in
 
 CLOSE: dict[str, Any] = {"rtol": 1e-9, "atol": 1e-9}
@@ -46,51 +51,28 @@ LAYERS = 2
 # renaming constants
 
 
-class Renaming:
-    """A one-to-one renaming of constants, carried into everything that names them."""
+def renamed(value: Any, names: Mapping[str, str]) -> Any:
+    """A theory, or a part of one, with other names of constants."""
+    if isinstance(value, tuple):
+        return tuple(renamed(part, names) for part in value)
+    if isinstance(value, Constant):
+        return Constant(names[value.name])
+    if not is_dataclass(value) or isinstance(value, type):
+        return value
+    parts = {field.name: renamed(getattr(value, field.name), names) for field in fields(value) if field.init}
+    if isinstance(value, Domain) and value.listed is not None:
+        parts["listed"] = tuple(names[name] for name in value.listed)
+    return replace(value, **parts)
 
-    def __init__(self, names: dict[str, str]) -> None:
-        self.names = names
 
-    def term(self, term: Term) -> Term:
-        return Constant(self.names[term.name]) if isinstance(term, Constant) else term
+def renamed_world(world: World, names: Mapping[str, str]) -> World:
+    members = {name: tuple(sorted(names[member] for member in own)) for name, own in world.members.items()}
+    facts, false = (frozenset(renamed_atom(atom, names) for atom in part) for part in (world.facts, world.false_facts))
+    return World(renamed(world.theory, names), members, facts, false)
 
-    def formula(self, formula: Formula) -> Formula:
-        match formula:
-            case Atom(predicate, terms):
-                return Atom(predicate, tuple(map(self.term, terms)))
-            case Not(part):
-                return Not(self.formula(part))
-            case And(parts) | Or(parts):
-                return type(formula)(tuple(map(self.formula, parts)))
-            case Implies(left, right) | Iff(left, right) | Xor(left, right):
-                return type(formula)(self.formula(left), self.formula(right))
-        raise TypeError(formula)
 
-    def rule(self, rule: Rule) -> Rule:
-        atoms = tuple(Atom(atom.predicate, tuple(map(self.term, atom.terms))) for atom in rule.atoms)
-        guards = tuple(Unequal(self.term(guard.left), self.term(guard.right)) for guard in rule.guards)
-        formula = None if rule.formula is None else self.formula(rule.formula)
-        return replace(rule, formula=formula, atoms=atoms, guards=guards)
-
-    def domain(self, domain: Domain) -> Domain:
-        listed = None if domain.listed is None else tuple(self.names[name] for name in domain.listed)
-        return Domain(domain.name, listed, tuple(map(self.domain, domain.parts)))
-
-    def predicate(self, predicate: Predicate) -> Predicate:
-        parts = tuple(tuple(map(self.domain, part)) for part in predicate.closed_parts)
-        return replace(predicate, domains=tuple(map(self.domain, predicate.domains)), closed_parts=parts)
-
-    def atom(self, atom: tuple[str, ...]) -> tuple[str, ...]:
-        return (atom[0], *(self.names[name] for name in atom[1:]))
-
-    def world(self, world: World) -> World:
-        theory = world.theory
-        predicates = tuple(map(self.predicate, theory.predicates))
-        renamed = Theory(tuple(map(self.domain, theory.domains)), predicates, tuple(map(self.rule, theory.rules)))
-        members = {name: tuple(sorted(self.names[m] for m in own)) for name, own in world.members.items()}
-        facts, false = frozenset(map(self.atom, world.facts)), frozenset(map(self.atom, world.false_facts))
-        return World(renamed, members, facts, false)
+def renamed_atom(atom: tuple[str, ...], names: Mapping[str, str]) -> tuple[str, ...]:
+    return (atom[0], *(names[name] for name in atom[1:]))
 
 
 def full_graph(knowledge: KnowledgeBase) -> FactorGraph:
@@ -104,22 +86,25 @@ def test_renaming_constants_permutes_the_output(dice: Random) -> None:
     """Other names mean other ids, other codes, another order of ground rules, and the same predictions."""
     world, seed = make_small_world(dice), seed_of(dice)
     names = sorted({name for own in world.members.values() for name in own})
-    renaming = Renaming(dict(zip(names, dice.sample([f"n{i}" for i in range(len(names))], len(names)), strict=True)))
-    before, after = knowledge_of(world), knowledge_of(renaming.world(world))
+    others = dict(zip(names, dice.sample([f"n{i}" for i in range(len(names))], len(names)), strict=True))
+    before, after = knowledge_of(world), knowledge_of(renamed_world(world, others))
     reads = dice.choice(("off", "add"))
     build = {"input": "mlp", "dim": 3, "layers": LAYERS, "aggregation": dice.choice(AGGREGATIONS)}
-    network, renamed = (shaken(R2N.build(k, evidence_input=reads, **build), seed) for k in (before, after))
+    network, other_network = (shaken(R2N.build(k, evidence_input=reads, **build), seed) for k in (before, after))
     with torch.no_grad():
         for i, name in enumerate(before.language.constants):
-            there = after.language.constant_id(renaming.names[name])
-            renamed.constants.vectors[there] = network.constants.vectors[i]
+            there = after.language.constant_id(others[name])
+            other_network.constants.vectors[there] = network.constants.vectors[i]
     graph, other = full_graph(before), full_graph(after)
-    named = [renaming.atom(atom) for atom in named_atoms(before, graph.atoms.numpy())]
+    named = [renamed_atom(atom, others) for atom in named_atoms(before, graph.atoms.numpy())]
     rows = other.rows(torch.from_numpy(codes_of(after.base, after.language, named)))
     known = torch.tensor([dice.choice((UNKNOWN, FALSE, TRUE)) for _ in named], dtype=torch.int64)
     known_there = torch.zeros_like(known)
     known_there[rows] = known
-    expected, found = network(network.collate(graph), known=known), renamed(renamed.collate(other), known=known_there)
+    expected, found = (
+        network(network.collate(graph), known=known),
+        other_network(other_network.collate(other), known=known_there),
+    )
     torch.testing.assert_close(found.atoms[rows], expected.atoms, **CLOSE)
     for ours, theirs in zip(found.rules, expected.rules, strict=True):
         torch.testing.assert_close(ours.sort().values, theirs.sort().values, **CLOSE)
@@ -210,3 +195,48 @@ def test_no_semantic_weight_is_no_rule_output(dice: Random) -> None:
     for name, value in with_output.items():
         expected = start[name] if name.startswith("rule_output") else without[name]
         assert torch.equal(value, expected), name
+
+
+# rows and batches of a graph
+
+
+@given(graphs())
+def test_rows_point_back_to_the_codes(drawn: Graph) -> None:
+    extra, per_rule = drawn
+    graph = graph_of_rows(*drawn)
+    assert graph.atoms.tolist() == oracle.atoms_of(per_rule, extra)
+    assert graph.atoms.dtype == torch.int64
+    assert len(graph.neighbours) == len(graph.rules) == len(per_rule)
+    for part, rows in zip(graph.neighbours, per_rule, strict=True):
+        assert part.dtype == torch.int64
+        assert [tuple(row) for row in graph.atoms[part].tolist()] == rows
+
+
+@given(graphs(), st.data())
+def test_rows_are_found_by_code_and_strangers_refused(drawn: Graph, data: DataObject) -> None:
+    graph = graph_of_rows(*drawn)
+    codes = graph.atoms.tolist()
+    asked = data.draw(st.lists(st.sampled_from(codes), max_size=5)) if codes else []
+    assert graph.rows(torch.tensor(asked, dtype=torch.int64)).tolist() == [codes.index(code) for code in asked]
+    stranger = data.draw(st.sampled_from([-1, 5, 10**16]).filter(lambda code: code not in codes))
+    with pytest.raises(R2NError, match="not in the graph"):
+        graph.rows(torch.tensor([*asked, stranger], dtype=torch.int64))
+
+
+@given(graphs(), st.data(), st.integers(0, 3))
+def test_a_batch_keeps_what_its_queries_feel(drawn: Graph, data: DataObject, steps: int) -> None:
+    graph = graph_of_rows(*drawn)
+    choice = st.integers(0, max(0, len(graph.atoms) - 1))
+    asked = data.draw(st.lists(choice, max_size=3)) if len(graph.atoms) else []
+    batch = subgraph(graph, torch.tensor(asked, dtype=torch.int64), steps)
+    reached = oracle.reach(rows_of(graph), set(asked), steps)
+    kept = batch.kept.tolist()
+    assert kept == sorted(reached[-1])
+    assert batch.graph.atoms.tolist() == [graph.atoms.tolist()[row] for row in kept]
+    assert [kept[row] for row in batch.rows.tolist()] == asked
+    for before, after in zip(rows_of(graph), rows_of(batch.graph), strict=True):
+        old = [tuple(kept[row] for row in rows) for rows in after]
+        assert old == [row for row in before if row in old]  # in order, each once, none made up
+        needed = oracle.touching(before, reached[-2]) if steps else []
+        assert set(needed) <= set(old)
+        assert all(atom in reached[-1] for row in old for atom in row)

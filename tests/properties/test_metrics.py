@@ -1,7 +1,10 @@
-"""Metrics equal plain loops on random scores with many ties, and filtered rankings equal PyKEEN's evaluator."""
+"""Metrics and the two protocols equal plain loops with many ties, and filtered rankings equal PyKEEN's evaluator."""
 
+import json
 from collections.abc import Callable
-from math import inf, nan
+from dataclasses import dataclass
+from itertools import product, starmap
+from math import exp, inf, nan
 from random import Random
 from types import SimpleNamespace
 from typing import Any
@@ -16,15 +19,18 @@ from sklearn.metrics import average_precision_score, roc_auc_score
 from r2n.data.herbrand import HerbrandBase
 from r2n.data.knowledge_base import Evidence
 from r2n.evaluation import metrics
-from r2n.evaluation.ranking import BYTES_BY_CODE, EvaluationOptions, Filter, rank
-from r2n.evaluation.report import Report
+from r2n.evaluation.ranking import BYTES_BY_CODE, BYTES_IN_A_ROW, EvaluationOptions, Filter, rank
+from r2n.evaluation.report import classify
 from r2n.logic.language import Domain, Language, Predicate
+from tests import strategies
 from tests.examples import at_most
 from tests.oracles import metrics as oracle
+from tests.oracles.metrics import GroundAtom
 
 LEVELS = st.sampled_from((-inf, -700.0, -2.0, -1e-300, 0.0, 1e-300, 0.5, 0.5000000000000001, 0.5000008, 40.0, inf))
 NEARLY_EQUAL = st.integers(-40, 40).map(lambda step: 3 + 5e-7 * step) | st.sampled_from((-inf, -1.0, inf))
 MODEST = st.integers(-5, 5).map(float)
+Drawn = tuple[np.ndarray, np.ndarray, np.ndarray]
 INCREASING: list[Callable[[np.ndarray], np.ndarray]] = [
     lambda x: x / 7 - 3,
     lambda x: x**3,
@@ -36,7 +42,7 @@ INCREASING: list[Callable[[np.ndarray], np.ndarray]] = [
 
 
 @st.composite
-def candidate_rows(draw: DrawFn, levels=LEVELS, most: int = 8) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def candidate_rows(draw: DrawFn, levels=LEVELS, most: int = 8) -> Drawn:
     """Scores, the true candidate of each row, and which candidates are allowed (the true one too, or not)."""
     rows, candidates = draw(st.integers(0, 4)), draw(st.integers(1, most))
     size = rows * candidates
@@ -47,7 +53,7 @@ def candidate_rows(draw: DrawFn, levels=LEVELS, most: int = 8) -> tuple[np.ndarr
 
 
 @st.composite
-def labelled(draw: DrawFn, values=LEVELS) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def labelled(draw: DrawFn, values=LEVELS) -> Drawn:
     """Scores, truths and groups of some atoms."""
     rows = draw(st.lists(st.tuples(values, st.booleans(), st.integers(-2, 3)), min_size=1, max_size=25))
     scores, truth, groups = zip(*rows, strict=True)
@@ -55,13 +61,12 @@ def labelled(draw: DrawFn, values=LEVELS) -> tuple[np.ndarray, np.ndarray, np.nd
 
 
 def ranks(scores: np.ndarray, true: np.ndarray, allowed: np.ndarray | None = None) -> metrics.Ranks:
-    """Each row asked once."""
     excluded = None if allowed is None else np.nonzero(~allowed)
     return metrics.ranks(scores.copy(), np.arange(len(true)), true, excluded=excluded)
 
 
 @given(candidate_rows() | candidate_rows(levels=NEARLY_EQUAL))
-def test_ranks_equal_plain_loops(drawn: tuple[np.ndarray, np.ndarray, np.ndarray]) -> None:
+def test_ranks_equal_plain_loops(drawn: Drawn) -> None:
     scores, true, allowed = drawn
     found = ranks(scores, true, allowed)
     expected = [oracle.ranks(*row) for row in zip(scores.tolist(), true.tolist(), allowed.tolist(), strict=True)]
@@ -74,9 +79,7 @@ def test_ranks_equal_plain_loops(drawn: tuple[np.ndarray, np.ndarray, np.ndarray
 
 
 @given(candidate_rows(), st.randoms(use_true_random=False))
-def test_rows_with_several_queries_and_forbidden_candidates_equal_plain_loops(
-    drawn: tuple[np.ndarray, np.ndarray, np.ndarray], random: Random
-) -> None:
+def test_rows_with_several_queries_and_forbidden_candidates_equal_plain_loops(drawn: Drawn, random: Random) -> None:
     scores, _, allowed = drawn
     forbidden = np.array([[random.random() < 0.3 for _ in row] for row in scores], bool).reshape(scores.shape)
     asked = [(i, random.randrange(scores.shape[1])) for i in range(len(scores)) for _ in range(random.randrange(4))]
@@ -94,19 +97,8 @@ def test_rows_with_several_queries_and_forbidden_candidates_equal_plain_loops(
     assert list(zip(found.optimistic, found.pessimistic, found.realistic, strict=True)) == expected
 
 
-@at_most(60, "each ranks by loops")
-@given(candidate_rows(levels=st.sampled_from((-inf, -700.0, -2.0, 0.0, 0.5, 40.0, inf)), most=5))
-def test_ties_average(drawn: tuple[np.ndarray, np.ndarray, np.ndarray]) -> None:
-    scores, true, allowed = drawn
-    found = ranks(scores, true, allowed).realistic
-    for rank_found, *row in zip(found, scores.tolist(), true.tolist(), allowed.tolist(), strict=True):
-        assert rank_found == pytest.approx(oracle.shuffled_rank(*row), abs=1e-9)
-
-
 @given(candidate_rows(levels=MODEST), st.sampled_from(INCREASING))
-def test_any_increasing_transform_keeps_the_ranks(
-    drawn: tuple[np.ndarray, np.ndarray, np.ndarray], transform: Callable[[np.ndarray], np.ndarray]
-) -> None:
+def test_any_increasing_transform_keeps_the_ranks(drawn: Drawn, transform: Callable[[np.ndarray], np.ndarray]) -> None:
     scores, true, allowed = drawn
     before, after = ranks(scores, true, allowed), ranks(transform(scores), true, allowed)
     assert before.realistic.tolist() == after.realistic.tolist()
@@ -115,14 +107,8 @@ def test_any_increasing_transform_keeps_the_ranks(
     )
 
 
-@given(candidate_rows(levels=st.just(0.0)))
-def test_a_model_that_knows_nothing_gets_the_middle(drawn: tuple[np.ndarray, np.ndarray, np.ndarray]) -> None:
-    scores, true, _ = drawn
-    assert ranks(scores, true).realistic.tolist() == [(scores.shape[1] + 1) / 2] * len(true)
-
-
 @given(labelled() | labelled(values=NEARLY_EQUAL))
-def test_average_precision_and_roc_auc_equal_plain_loops(drawn: tuple[np.ndarray, np.ndarray, np.ndarray]) -> None:
+def test_average_precision_and_roc_auc_equal_plain_loops(drawn: Drawn) -> None:
     scores, truth, groups = drawn
     levels = oracle.levels(scores.tolist())
     assert metrics.levels(scores).tolist() == levels
@@ -138,7 +124,7 @@ def test_average_precision_and_roc_auc_equal_plain_loops(drawn: tuple[np.ndarray
 
 
 @given(labelled(values=st.integers(-6, 6).map(float)))
-def test_finite_scores_give_the_numbers_of_scikit_learn(drawn: tuple[np.ndarray, np.ndarray, np.ndarray]) -> None:
+def test_finite_scores_give_the_numbers_of_scikit_learn(drawn: Drawn) -> None:
     scores, truth, _ = drawn
     assume(truth.any() and not truth.all())
     assert metrics.average_precision(scores, truth) == pytest.approx(average_precision_score(truth, scores), abs=1e-12)
@@ -147,7 +133,7 @@ def test_finite_scores_give_the_numbers_of_scikit_learn(drawn: tuple[np.ndarray,
 
 
 @given(labelled(values=st.sampled_from((0.0, 0.05, 0.1, 0.25, 0.3, 0.5, 0.7, 0.95, 1.0))), st.integers(1, 12))
-def test_calibration_equals_plain_loops(drawn: tuple[np.ndarray, np.ndarray, np.ndarray], bins: int) -> None:
+def test_calibration_equals_plain_loops(drawn: Drawn, bins: int) -> None:
     probabilities, truth, _ = drawn
     brier, ece, expected = oracle.calibration(probabilities.tolist(), truth.tolist(), bins)
     found = metrics.calibration(probabilities, truth, bins)
@@ -188,13 +174,8 @@ def judged(
     """PyKEEN's numbers by side, kind of rank and metric; scores (predicate, first, second), triples (h, r, t)."""
     names = {"mrr": "inverse_harmonic_mean_rank"} | {f"hits@{k}": f"hits_at_{k}" for k in (1, 3, 10)}
     evaluator = pykeen.evaluator(filtered=True, clear_on_finalize=False)
-    evaluator.evaluate(
-        pykeen.lookup(scores),
-        pykeen.tensor(asked),
-        batch_size=16,
-        use_tqdm=False,
-        additional_filter_triples=pykeen.tensor(known),
-    )
+    options = {"batch_size": 16, "use_tqdm": False, "additional_filter_triples": pykeen.tensor(known)}
+    evaluator.evaluate(pykeen.lookup(scores), pykeen.tensor(asked), **options)
     # PyKEEN keeps realistic ranks, which are exact, in single precision, and would average them in it
     for parts in evaluator.ranks.values():
         parts[:] = [part.astype(np.float64) for part in parts]
@@ -208,14 +189,10 @@ def judged(
 
 
 def ours(scores: np.ndarray, asked: np.ndarray, known: np.ndarray) -> dict[tuple[str, str, str], float]:
-    """The same by `rank`."""
     predicates, constants, _ = scores.shape
     domain = Domain("constant")
-    language = Language.build(
-        [domain],
-        [Predicate(f"p{i:03}", (domain, domain)) for i in range(predicates)],
-        {"constant": [f"c{i:03}" for i in range(constants)]},
-    )
+    names = [Predicate(f"p{i:03}", (domain, domain)) for i in range(predicates)]
+    base = HerbrandBase(Language.build([domain], names, {"constant": [f"c{i:03}" for i in range(constants)]}))
 
     def codes(triples: np.ndarray) -> np.ndarray:
         return np.unique((triples[:, 1] * constants + triples[:, 0]) * constants + triples[:, 2])
@@ -224,13 +201,8 @@ def ours(scores: np.ndarray, asked: np.ndarray, known: np.ndarray) -> dict[tuple
     queries = Evidence(atoms, np.ones(len(atoms), bool))
     found: dict[tuple[str, str, str], float] = {}
     for side, positions in (("head", (0,)), ("tail", (1,)), ("both", None)):
-        report: Report = rank(
-            scores.ravel().__getitem__,
-            queries,
-            HerbrandBase(language),
-            Filter(codes(known), ()),
-            EvaluationOptions(sides=positions, memory=64 * BYTES_BY_CODE),
-        )
+        options = EvaluationOptions(sides=positions, memory=64 * BYTES_BY_CODE)
+        report = rank(scores.ravel().__getitem__, queries, base, Filter(codes(known), ()), options)
         kinds = {"realistic": report.metrics, **report.ties}
         found |= {(side, kind, name): value for kind, part in kinds.items() for name, value in part.items()}
     return found
@@ -249,15 +221,9 @@ def random_case(seed: int, constants: int, predicates: int, size: int, levels: i
 
 @pytest.mark.slow
 @at_most(40, "each ranks by loops")
-@given(
-    seed=st.integers(0, 2**32 - 1),
-    constants=st.integers(2, 7),
-    predicates=st.integers(1, 3),
-    size=st.integers(1, 40),
-    levels=st.integers(0, 4),
-)
-def test_rankings_equal_pykeen(pykeen: SimpleNamespace, **shape: int) -> None:
-    case = random_case(**shape)
+@given(st.tuples(st.integers(0, 2**32 - 1), *starmap(st.integers, [(2, 7), (1, 3), (1, 40), (0, 4)])))
+def test_rankings_equal_pykeen(pykeen: SimpleNamespace, shape: tuple[int, int, int, int, int]) -> None:
+    case = random_case(*shape)
     assert ours(*case) == pytest.approx(judged(pykeen, *case), abs=1e-9, rel=0)
 
 
@@ -268,3 +234,144 @@ def test_larger_rankings_equal_pykeen(pykeen: SimpleNamespace, seed: int) -> Non
     found, expected = ours(*case), judged(pykeen, *case)
     assert found == pytest.approx(expected, abs=1e-9, rel=0)
     assert found["both", "optimistic", "mrr"] > found["both", "realistic", "mrr"] + 0.01  # there are ties to judge
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Constants of each domain, predicates over domains, a score for each atom, queries true and false, known facts."""
+
+    members: dict[str, list[str]]
+    signatures: dict[str, tuple[str, ...]]
+    scores: dict[GroundAtom, float]
+    true: list[GroundAtom]
+    false: list[GroundAtom]
+    known: list[GroundAtom]
+
+    def base(self) -> HerbrandBase:
+        parts = {name: Domain(name) for name in self.members if name != "both"}
+        domains = parts | {"both": Domain("both", parts=tuple(parts.values()))}
+        predicates = [Predicate(name, tuple(map(domains.__getitem__, own))) for name, own in self.signatures.items()]
+        brought = {name: self.members[name] for name in parts}
+        return HerbrandBase(Language.build(domains.values(), predicates, brought))
+
+
+@st.composite
+def asked_models(draw: DrawFn) -> Asked:
+    """Arities 1 to 3; typed, overlapping, single and empty domains and their union; many ties."""
+    some = st.lists(st.sampled_from("abcde"), max_size=4, unique=True).map(sorted)
+    members = {"d0": draw(some), "d1": draw(some)}
+    members["both"] = sorted({*members["d0"], *members["d1"]})
+    over = st.lists(st.sampled_from(("d0", "d1", "both")), min_size=1, max_size=3).map(tuple)
+    signatures: dict[str, tuple[str, ...]] = {f"p{i}": draw(over) for i in range(draw(st.integers(1, 3)))}
+    atoms = [
+        (name, *constants) for name, own in signatures.items() for constants in product(*(members[d] for d in own))
+    ]
+    random = draw(st.randoms(use_true_random=False))
+    levels, share = draw(st.integers(1, 4)), draw(st.sampled_from((0.1, 0.4, 0.8)))
+    scores = {atom: float(random.randrange(levels) - 1) for atom in atoms}
+    asked = [atom for atom in atoms if random.random() < share]
+    true = [atom for atom in asked if random.random() < 0.7]
+    known = [atom for atom in atoms if random.random() < share and (atom not in asked or atom in true)]
+    return Asked(members, signatures, scores, true, [atom for atom in asked if atom not in true], known)
+
+
+def codes_of(base: HerbrandBase, atoms: list[GroundAtom]) -> np.ndarray:
+    return strategies.codes_of(base, base.language, atoms)
+
+
+def posed(asked: Asked) -> tuple[HerbrandBase, Evidence, np.ndarray]:
+    """The base, the queries, and the logit of each code."""
+    base = asked.base()
+    true, false = codes_of(base, asked.true), codes_of(base, asked.false)
+    codes = np.sort(np.concatenate([true, false]))
+    logits = np.zeros(base.size)
+    logits[codes_of(base, list(asked.scores))] = list(asked.scores.values())
+    return base, Evidence(codes, np.isin(codes, true)), logits
+
+
+class ByRow:
+    """The same scores, offered by the row; asked for atoms, it refuses."""
+
+    def __init__(self, base: HerbrandBase, logits: np.ndarray) -> None:
+        self.base, self.logits = base, logits
+
+    def __call__(self, codes: np.ndarray) -> np.ndarray:
+        raise AssertionError("codes were written out")
+
+    def rows(self, predicate: int, position: int, given: np.ndarray) -> np.ndarray:
+        own = self.base.language.predicates[predicate]
+        found = []
+        for constants in given.tolist():
+            members = self.base.language.members(own.domains[position])
+            atoms = [[*constants[:position], c, *constants[position + 1 :]] for c in members]
+            codes = self.base.encode(own, np.array(atoms, np.int64))
+            found.append(self.logits[codes])
+        return np.array(found, np.float32)
+
+
+@given(asked_models(), st.sampled_from((1, 2, 5, 1000)))
+def test_rankings_by_code_and_by_row_equal_loops_over_names(asked: Asked, atoms_at_once: int) -> None:
+    base, queries, logits = posed(asked)
+    known = codes_of(base, asked.known)
+    options = EvaluationOptions(memory=atoms_at_once * BYTES_BY_CODE)
+    report = rank(logits.__getitem__, queries, base, Filter(known, ()), options)
+    options = EvaluationOptions(memory=atoms_at_once * BYTES_IN_A_ROW)
+    by_row = rank(ByRow(base, logits), queries, base, Filter(known, ()), options)
+    assert json.dumps(by_row.to_dict()) == json.dumps(report.to_dict())
+    expected = oracle.ranks_of_queries(asked.signatures, asked.members, asked.scores, asked.true, set(asked.known))
+    assert set(report.per_predicate) == set(expected)
+    for name, found in expected.items():
+        wanted = {"ranks": len(found)} | oracle.ranking_metrics([realistic for _, _, realistic in found])
+        assert report.per_predicate[name] == pytest.approx(wanted, abs=1e-12)
+    pooled = [each for found in expected.values() for each in found]
+    assert (report.protocol["queries"], report.protocol["ranks"]) == (len(asked.true), len(pooled))
+    if pooled:
+        for i, kind in enumerate(("optimistic", "pessimistic")):
+            assert report.ties[kind] == pytest.approx(oracle.ranking_metrics([each[i] for each in pooled]), abs=1e-12)
+        assert report.metrics == pytest.approx(oracle.ranking_metrics([each[2] for each in pooled]), abs=1e-12)
+
+
+@at_most(60, "the same worlds are drawn three times already")
+@given(asked_models())
+def test_forbidden_candidates_rank_as_if_they_scored_below_all(asked: Asked) -> None:
+    """The scores are above -2, so that -9 for some of the atoms is what forbidding them means."""
+    base, queries, logits = posed(asked)
+    known, lowered = Filter(codes_of(base, asked.known), ()), logits.copy()
+    bad = np.arange(base.size) % 3 == 1
+    lowered[bad] = -9
+
+    def forbidden(predicate: int, position: int, given: np.ndarray) -> np.ndarray:
+        return ByRow(base, bad.astype(float)).rows(predicate, position, given) > 0
+
+    found = rank(logits.__getitem__, queries, base, known, EvaluationOptions(forbidden=forbidden))
+    expected = rank(lowered.__getitem__, queries, base, known)
+    for mine, other in (
+        (found.metrics, expected.metrics),
+        *((found.ties[kind], expected.ties[kind]) for kind in found.ties),
+    ):
+        assert mine == pytest.approx(other, nan_ok=True)
+    assert "forbidden" in found.protocol
+    assert "forbidden" not in expected.protocol
+
+
+@given(asked_models())
+def test_classification_equals_loops_over_names(asked: Asked) -> None:
+    assume(asked.true or asked.false)
+    base, queries, logits = posed(asked)
+    report = classify(logits.__getitem__, queries, base)
+    named = [*asked.true, *asked.false]
+    scores, truth = [asked.scores[atom] for atom in named], [atom in asked.true for atom in named]
+    aucs = oracle.roc_auc_by_group(scores, truth, [(name, last if rest else "") for name, *rest, last in named])
+    macro = oracle.macro(aucs)
+    brier, ece, _ = oracle.calibration([1 / (1 + exp(-score)) for score in scores], truth, 10)
+    expected = {
+        "ap": oracle.average_precision(scores, truth) if any(truth) else nan,
+        "roc_auc_macro": nan if macro is None else macro,
+        "accuracy": sum((score > 0) == yes for score, yes in zip(scores, truth, strict=True)) / len(truth),
+        "brier": brier,
+        "ece": ece,
+    }
+    assert report.metrics == pytest.approx(expected, abs=1e-12, nan_ok=True)
+    assert report.protocol["groups"] == len(aucs)
+    assert report.protocol["groups_of_one_class_left_out"] == aucs.count(None)
+    assert sum(part["queries"] for part in report.per_predicate.values()) == len(named)

@@ -1,7 +1,8 @@
-"""There is one way from an atom to its logit: whoever asks, with whatever else, gets what the atom alone gets."""
+"""An atom has one logit: whatever else is queried, without some rules, and without some facts."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -9,25 +10,41 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+import torch
+from hypothesis import event, given
 
 import r2n
+from r2n.data.herbrand import HerbrandBase
 from r2n.data.knowledge_base import Evidence, KnowledgeBase, with_reciprocals
 from r2n.data.problem import Problem
 from r2n.evaluation.evaluate import evaluate
-from r2n.network.graph_sources import GroundedOnDemand
+from r2n.grounding.backward import BackwardGrounder
+from r2n.grounding.store import Store
+from r2n.network.factor_graph import FactorGraph
+from r2n.network.graph_sources import FullGraph, GroundedOnDemand, without_rules
 from r2n.network.r2n import R2N
-from r2n.options import Options
+from r2n.options import ModelOptions, Options
 from r2n.scoring import AtomLogits
-from tests.examples import first_of
-from tests.model_strategies import make_small_world, seed_of, shaken
-from tests.one_way import CLOSE, STRATEGIES, brier, knowledge_in, run_in
+from tests.examples import at_most, first_of
+from tests.model_strategies import AGGREGATIONS, draw_options, make_choices, make_small_world, seed_of, shaken
+from tests.one_way import (
+    CLOSE,
+    STRATEGIES,
+    Strategy,
+    assert_rows_are_their_atoms,
+    backward,
+    brier,
+    knowledge_in,
+    run_in,
+)
 from tests.oracles import grounding as oracle
-from tests.oracles.atom_logit import atom_logit, with_mirrors
+from tests.oracles.atom_logit import atom_logit, mirror, with_mirrors
 from tests.oracles.grounding import GroundAtom, World
 from tests.oracles.message_passing import Choices
 from tests.oracles.negatives import is_closed
-from tests.strategies import ground_atoms, knowledge_of, make_candidates, named_atoms
-from tests.theory_strategies import given_members, one_in
+from tests.strategies import codes_of, ground_atoms, knowledge_of, make_asked, make_candidates, named_atoms
+from tests.theory_strategies import FORMS, dice, disjunctive, given_members, horn, one_in, share_of, with_denials
+from tests.without_rules import knowledge_without, network_without
 
 PROBLEMS = range(50)
 ALONE, BY_LOOPS = 2, 8  # of the atoms of a problem, asked one by one; computed by plain loops
@@ -56,21 +73,8 @@ def draw(seed: int) -> Asked:
     plain = knowledge_of(world)
     knowledge = with_reciprocals(plain) if one_in(2, dice) else plain
     world = with_mirrors(world, knowledge) if knowledge is not plain else world
-    widest = max((predicate.arity for predicate in world.theory.predicates), default=0)
-    choices = Choices(
-        aggregation=dice.choice(("mean", "sum", "max")),
-        residual=one_in(3, dice),
-        isolated=dice.choice(("keep", "zero")),
-    )
-    options: dict[str, Any] = {
-        "input": dice.choice(("distmult", "mlp", "complex") if widest < 3 else ("distmult", "mlp")),
-        "layers": dice.choice((1, 2)),
-        "evidence_input": dice.choice(("off", "add", "only")),
-        "aggregation": choices.aggregation,
-        "residual": choices.residual,
-        "isolated": choices.isolated,
-    }
-    network = R2N.build(knowledge, dim=3, **options)
+    choices = make_choices(dice, dice.choice(AGGREGATIONS))
+    network = R2N.build(knowledge, **draw_options(dice, world.theory, choices))
     size = plain.base.size
     some = [dice.randrange(size) for _ in range(20)] if size else []
     return Asked(
@@ -78,13 +82,14 @@ def draw(seed: int) -> Asked:
     )
 
 
-@pytest.mark.parametrize("seed", first_of(PROBLEMS, 12))
+@pytest.mark.parametrize("seed", first_of(PROBLEMS, 8))
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_asked_together_or_alone_by_anybody_and_by_plain_loops(strategy: str, seed: int) -> None:
     asked, chosen = draw(seed), STRATEGIES[strategy]
     evidence = asked.knowledge.evidence
     source = GroundedOnDemand.of(asked.knowledge, chosen.grounder)
     together = AtomLogits(asked.network, source, evidence)(asked.codes)
+    np.testing.assert_array_equal(AtomLogits(asked.network, source, evidence)(asked.codes), together, "to the bit")
     assert together.shape == asked.codes.shape
     unprepared = GroundedOnDemand.of(asked.knowledge, chosen.grounder)  # has heard nothing of the other atoms
     named = named_atoms(asked.knowledge, asked.codes[:BY_LOOPS])
@@ -100,7 +105,7 @@ def test_asked_together_or_alone_by_anybody_and_by_plain_loops(strategy: str, se
         assert report.metrics["brier"] == pytest.approx(brier(together[first]), abs=1e-6)
 
 
-@pytest.mark.parametrize("seed", first_of(PROBLEMS[::5], 5))
+@pytest.mark.parametrize("seed", first_of(PROBLEMS[::5], 4))
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_a_row_of_candidates_has_the_logits_of_its_atoms(strategy: str, seed: int) -> None:
     """Each position of each predicate, as it is asked for in a ranking; some rows twice, in any order."""
@@ -108,17 +113,8 @@ def test_a_row_of_candidates_has_the_logits_of_its_atoms(strategy: str, seed: in
     base, dice = knowledge_of(asked.world).base, np.random.default_rng(seed)
     source = GroundedOnDemand.of(asked.knowledge, STRATEGIES[strategy].grounder)
     logits = AtomLogits(asked.network, source, asked.knowledge.evidence)
-    for index, predicate in enumerate(base.language.predicates):
-        arguments = base.decode(np.arange(*base.offsets[index : index + 2]))[1][:, : predicate.arity]
-        for position, domain in enumerate(predicate.domains):
-            given = arguments[dice.integers(0, len(arguments), 5)] if len(arguments) else arguments
-            found = logits.rows(index, position, given)
-            assert found.shape == (len(given), len(base.language.members(domain)))
-            for row, constants in zip(found, given, strict=True):
-                atoms = np.repeat(constants[None], len(row), axis=0)
-                atoms[:, position] = base.language.members(domain)
-                expected = logits.at_position(position)(base.encode(predicate, atoms))
-                np.testing.assert_allclose(row, expected, **CLOSE)
+    for start, end in pairwise(base.offsets):
+        assert_rows_are_their_atoms(logits, base, start + dice.integers(0, max(1, end - start), 5 * (end > start)))
 
 
 def test_the_worlds_are_worth_asking_about() -> None:
@@ -129,7 +125,7 @@ def test_the_worlds_are_worth_asking_about() -> None:
         {asked.network.evidence_input for asked in drawn},
         {asked.choices.aggregation for asked in drawn},
     ):
-        assert len(options) == 3
+        assert len(options) >= 3
     mirrored = [any(p.reciprocal_of for p in asked.knowledge.language.predicates) for asked in drawn]
     assert 10 < sum(mirrored) < 40
     for name, strategy in STRATEGIES.items():
@@ -164,16 +160,9 @@ def problem_of(seed: int, *changes: str) -> Problem:
         atoms = ground_atoms(world.theory, world.members)
         unknown = [atom for atom in atoms if atom not in known and not is_closed(world, atom)]
     asked = dice.sample(unknown, min(6, len(unknown)))
-    widest = max(predicate.arity for predicate in world.theory.predicates)
-    options = (
-        "training.epochs=1",
-        "model.dim=3",
-        f"model.layers={dice.choice((1, 2))}",
-        f"model.input={dice.choice(('distmult', 'mlp', 'complex') if widest < 3 else ('distmult', 'mlp'))}",
-        f"model.aggregation={dice.choice(('mean', 'sum', 'max'))}",
-        f"model.evidence_input={dice.choice(('off', 'add', 'only'))}",
-        f"grounding.reciprocal={dice.choice(('true', 'false'))}",
-    )
+    drawn = draw_options(dice, world.theory) | {"isolated": "keep"}
+    options = ["training.epochs=1", f"grounding.reciprocal={dice.choice(('true', 'false'))}"]
+    options += [f"model.{name}={str(value).lower()}" for name, value in drawn.items()]
     return Problem.build(
         "random",
         world.theory,
@@ -184,7 +173,7 @@ def problem_of(seed: int, *changes: str) -> Problem:
     )
 
 
-@pytest.mark.parametrize("seed", first_of(PROBLEMS, 12))
+@pytest.mark.parametrize("seed", first_of(PROBLEMS, 8))
 def test_evaluate_and_predict_agree_on_random_problems(seed: int, tmp_path: Path) -> None:
     strategy = list(STRATEGIES)[seed % len(STRATEGIES)]
     problem = problem_of(seed, *STRATEGIES[strategy].options)
@@ -201,3 +190,224 @@ def test_evaluate_and_predict_agree_on_random_problems(seed: int, tmp_path: Path
         one = np.array([code])
         np.testing.assert_allclose(predictor.logits(one), logits(queries.atoms)[queries.atoms == code], **CLOSE)
         np.testing.assert_allclose([answer.logit for answer in predictor.answers(one)], predictor.logits(one), **CLOSE)
+
+
+# without some rules: the logits of a network of the other rules, on a theory without them
+
+HUNDRED = range(100)
+EXACT: dict[str, Any] = {"rtol": 1e-9, "atol": 1e-9}
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A knowledge base with rules, any network over it, some of its rules, and atoms to ask for."""
+
+    knowledge: KnowledgeBase
+    options: ModelOptions
+    network: R2N
+    names: frozenset[str]
+    codes: np.ndarray
+
+
+def draw_rules(seed: int) -> Drawn:
+    dice = Random(seed)
+    knowledge = knowledge_of(make_small_world(dice))
+    while not knowledge.theory.rules or not knowledge.base.size:
+        knowledge = knowledge_of(make_small_world(dice))
+    size = knowledge.base.size
+    knowledge = with_reciprocals(knowledge) if one_in(3, dice) else knowledge
+    more = {"rule_network": dice.choice(("own", "shared")), "mlp": dice.choice(("deep", "shallow"))}
+    drawn = draw_options(dice, knowledge.theory) | more | {"layers": dice.choice((1, 2, 3))}
+    options = ModelOptions.model_validate(drawn)
+    names = [rule.name for rule in knowledge.theory.rules]
+    out = frozenset(dice.sample(names, dice.choice((1, 1, len(names)))))
+    network = shaken(R2N.build(knowledge, options), seed_of(dice)).eval()
+    codes = np.array([dice.randrange(size) for _ in range(12)], np.int64)
+    return Drawn(knowledge, options, network, out, codes)
+
+
+def both(drawn: Drawn, grounder: Any) -> tuple[AtomLogits, AtomLogits]:
+    """Logits without the rules, and those of the network of a theory that never had them."""
+    evidence, rest = drawn.knowledge.evidence, knowledge_without(drawn.knowledge, drawn.names)
+    found = AtomLogits(drawn.network, GroundedOnDemand.of(drawn.knowledge, grounder), evidence)
+    other = network_without(drawn.network, drawn.knowledge, drawn.names, drawn.options)
+    return found.without_rules(drawn.names), AtomLogits(other, GroundedOnDemand.of(rest, grounder), evidence)
+
+
+@pytest.mark.parametrize("seed", first_of(HUNDRED, 8))
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_it_is_the_network_of_a_theory_that_never_had_the_rule(strategy: str, seed: int) -> None:
+    drawn = draw_rules(seed)
+    found, expected = both(drawn, STRATEGIES[strategy].grounder)
+    np.testing.assert_allclose(found(drawn.codes), expected(drawn.codes), **EXACT)
+
+
+@pytest.mark.parametrize("seed", HUNDRED[::20])
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_rows_and_leave_one_out_go_the_same_way(strategy: str, seed: int) -> None:
+    drawn, grounder = draw_rules(seed), STRATEGIES[strategy].grounder
+    base, source = drawn.knowledge.base, GroundedOnDemand.of(drawn.knowledge, grounder)
+    found = AtomLogits(drawn.network, source, drawn.knowledge.evidence).without_rules(drawn.names)
+    assert_rows_are_their_atoms(found, base, drawn.codes[:4])
+    left = without_rules(source, drawn.names)
+    rest = GroundedOnDemand(Store(knowledge_without(drawn.knowledge, drawn.names)), grounder)
+    asked = np.unique(drawn.codes)
+    for without in (None, asked):
+        ours, theirs = left.around(asked, steps=2, without=without), rest.around(asked, steps=2, without=without)
+        assert sum(map(len, ours.neighbours)) >= len(theirs)
+        assert all(
+            len(part) == 0 for rule, part in zip(ours.rules, ours.neighbours, strict=True) if rule.name in drawn.names
+        )
+
+
+# chains of proofs: without a rule, what was proved through it goes too
+
+
+CHAINS = """
+    domain thing = {u, v, w}
+    predicate a(thing)
+    predicate b(thing)
+    predicate c(thing)
+    predicate d(thing, thing)
+"""
+BODIES = ("a(x)", "b(x)", "c(x)", "d(x, y)", "a(x) & d(x, y)", "b(y) & d(x, y)", "c(x) & b(x)", "d(y, x) & c(y)")
+HEADS = ("a(x)", "b(x)", "c(x)")
+
+
+def draw_chains(seed: int) -> Drawn:
+    """Horn rules that conclude each other's bodies from few facts."""
+    dice = Random(seed)
+    rules = [f"rule r{i}: {dice.choice(BODIES)} -> {dice.choice(HEADS)}" for i in range(dice.randint(2, 5))]
+    theory = r2n.parse_theory("\n".join([CHAINS, *rules]))
+    language = r2n.KnowledgeBase.build(theory).language
+    base = HerbrandBase(language)
+    known = np.array(sorted(dice.sample(range(base.size), 5)), np.int64)
+    knowledge = r2n.KnowledgeBase(theory, language, r2n.Evidence(known, np.ones(5, bool)))
+    options = ModelOptions(dim=3, layers=2, input="distmult", evidence_input="add")
+    network = shaken(R2N.build(knowledge, options), seed).eval()
+    return Drawn(knowledge, options, network, frozenset([f"r{dice.randrange(len(rules))}"]), np.arange(base.size))
+
+
+@pytest.mark.parametrize("grounder", [BackwardGrounder(1, 2), BackwardGrounder(2, 3), BackwardGrounder(1, 3)])
+def test_what_is_proved_through_a_rule_goes_with_it(grounder: BackwardGrounder) -> None:
+    less = 0
+    for seed in range(20):
+        drawn = draw_chains(seed)
+        evidence, source = drawn.knowledge.evidence, GroundedOnDemand.of(drawn.knowledge, grounder)
+        found, expected = (logits(drawn.codes) for logits in both(drawn, grounder))
+        np.testing.assert_allclose(found, expected, **EXACT)
+        dropped = without_rules(FullGraph(source.around(drawn.codes)), drawn.names)
+        less += not np.allclose(AtomLogits(drawn.network, dropped, evidence)(drawn.codes), found)
+    assert less >= 3  # to drop the ground rules alone would not be enough
+
+
+def test_the_rules_that_are_left_out_make_a_difference() -> None:
+    """By every strategy, in many of the problems: else nothing above would be tested."""
+    for strategy in STRATEGIES.values():
+        changed = 0
+        for seed in HUNDRED[::5]:
+            drawn = draw_rules(seed)
+            source = GroundedOnDemand.of(drawn.knowledge, strategy.grounder)
+            logits = AtomLogits(drawn.network, source, drawn.knowledge.evidence)
+            changed += not np.allclose(logits(drawn.codes), logits.without_rules(drawn.names)(drawn.codes))
+        assert changed >= 4, strategy
+
+
+# without some facts: the graph of grounding from scratch without them
+
+GroundRule = tuple[int, tuple[GroundAtom, ...]]
+ALL = STRATEGIES | {
+    "backward(2,2)": backward(2, 2),
+    "backward(1,3)": backward(1, 3),
+    "unpruned": Strategy(
+        BackwardGrounder(1, 2, prune=False), (), lambda world, atom: oracle.backward(world, [atom], 1, 2, prune=False)
+    ),
+}
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """A world, what is left out of it, the world that is left, and a few atoms that are asked."""
+
+    world: World
+    knowledge: KnowledgeBase
+    hidden: list[GroundAtom]
+    left: World
+    asked: list[GroundAtom]
+
+
+def draw_hidden(dice: Random) -> LeftOut:
+    """Some open atoms that are known, true or false, are hidden, with their reciprocals; most of them are asked."""
+    forms = dice.choice((FORMS, (horn, with_denials, disjunctive)))
+    world, _ = make_asked(dice, forms, least=2)
+    if one_in(4, dice):
+        world, _ = make_candidates(dice, (world, []))
+    plain = knowledge_of(world)
+    hidden = share_of([a for a in sorted(world.facts | world.false_facts) if not is_closed(world, a)], dice, (0.3, 0.6))
+    others = dice.sample(ground_atoms(world.theory, world.members), min(2, plain.base.size))
+    knowledge = with_reciprocals(plain) if one_in(3, dice) else plain
+    if knowledge is not plain:
+        world = with_mirrors(world, knowledge)
+        hidden = hidden + [mirror(atom) for atom in hidden if len(atom) == 3]
+    left = replace(world, facts=world.facts - set(hidden), false_facts=world.false_facts - set(hidden))
+    asked = sorted({*dice.sample(hidden, min(3, len(hidden))), *others})
+    return LeftOut(world, knowledge, hidden, left, asked)
+
+
+def own(ground_rules: set[GroundRule], atom: GroundAtom) -> set[GroundRule]:
+    """Those that messages to the atom can come from."""
+    felt, before = {atom}, set[GroundAtom]()
+    while felt != before:
+        before = set(felt)
+        felt |= {other for _, row in ground_rules if felt.intersection(row) for other in row}
+    return {(j, row) for j, row in ground_rules if felt.intersection(row)}
+
+
+def own_in(graph: FactorGraph, atom: GroundAtom, knowledge: KnowledgeBase) -> set[GroundRule]:
+    """The same in a graph, whose rows are told apart first: the same atom may be there in several copies."""
+    code = torch.from_numpy(codes_of(knowledge.base, knowledge.language, [atom]))
+    names = named_atoms(knowledge, graph.atoms.numpy())
+    rows = {(j, tuple(map(str, row))) for j, part in enumerate(graph.neighbours) for row in part.tolist()}
+    found = own({(j, tuple((row,) for row in each)) for j, each in rows}, (str(int(graph.rows(code))),))
+    return {(j, tuple(names[int(row)] for (row,) in each)) for j, each in found}
+
+
+@pytest.mark.parametrize("strategy", ALL)
+@at_most(10, "loops over all substitutions of a world")
+@given(dice=dice())
+def test_no_ground_rule_is_there_because_of_what_is_left_out(strategy: str, dice: Random) -> None:
+    drawn, chosen = draw_hidden(dice), ALL[strategy]
+    base, language = drawn.knowledge.base, drawn.knowledge.language
+    source = GroundedOnDemand.of(drawn.knowledge, chosen.grounder)
+    asked = np.sort(codes_of(base, language, drawn.asked))
+    hidden = np.sort(codes_of(base, language, drawn.hidden))
+    whole = source.around(asked)
+    graph = source.around(asked, without=hidden)
+    assert graph.atoms[: graph.answered].tolist() == asked.tolist()
+    changed = False
+    for atom in drawn.asked:
+        rows = oracle.rows(drawn.left, chosen.alone(drawn.left, atom))
+        expected = own({(j, row) for j, per_rule in enumerate(rows) for row in per_rule}, atom)
+        assert own_in(graph, atom, drawn.knowledge) == expected
+        changed |= own_in(whole, atom, drawn.knowledge) != expected
+    event(f"{strategy}: {'it makes a difference' if changed else 'no difference'}")
+    assert not (changed and strategy == "full")
+
+
+def test_the_worlds_are_worth_leaving_facts_out_of() -> None:
+    """Ground rules go, and under backward grounding others come."""
+    some = {name: ALL[name] for name in ("full", "known-body", "backward(1,2)", "unpruned")}
+    gone, come = dict.fromkeys(some, 0), dict.fromkeys(some, 0)
+    for seed in range(60):
+        drawn = draw_hidden(Random(seed))
+        for name, strategy in some.items():
+            for atom in drawn.asked:
+                before, after = (
+                    {(j, theta) for j, found in enumerate(strategy.alone(world, atom)) for theta in found}
+                    for world in (drawn.world, drawn.left)
+                )
+                gone[name] += bool(before - after)
+                come[name] += bool(after - before)
+    assert gone["full"] == come["full"] == come["known-body"] == 0
+    assert min(count for name, count in gone.items() if name != "full") > 10, gone
+    assert come["backward(1,2)"] + come["unpruned"] > 3, come

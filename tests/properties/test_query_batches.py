@@ -18,7 +18,7 @@ from r2n.options import TrainingOptions
 from r2n.training.batches import Losses, QueryBatches, Step, make_batches
 from r2n.training.objective import Objective
 from tests.examples import at_most
-from tests.model_strategies import make_small_world, seed_of, shaken
+from tests.model_strategies import draw_options, make_small_world, seed_of, shaken
 from tests.one_way import STRATEGIES
 from tests.strategies import knowledge_of, make_candidates
 from tests.theory_strategies import dice, one_in
@@ -34,23 +34,12 @@ def draw_knowledge(dice: Random) -> KnowledgeBase:
 
 
 def draw_network(dice: Random, knowledge: KnowledgeBase) -> R2N:
-    widest = max((predicate.arity for predicate in knowledge.language.predicates), default=0)
-    network = R2N.build(
-        knowledge,
-        dim=3,
-        input=dice.choice(("distmult", "complex", "mlp") if widest < 3 else ("distmult", "mlp")),
-        layers=dice.choice((1, 2)),
-        reasoner=dice.choice(("r2n", "r2n", "fgnn")),
-        evidence_input=dice.choice(("off", "add", "only")),
-        aggregation=dice.choice(("mean", "sum", "max", "mean-then-sum")),
-        isolated=dice.choice(("keep", "zero")),
-        input_score=one_in(2, dice),
-        rule_network=dice.choice(("own", "shared")),
-    )
-    return shaken(network, seed_of(dice))
+    options = draw_options(dice, knowledge.theory)
+    more = {"input_score": one_in(2, dice), "rule_network": dice.choice(("own", "shared"))}
+    return shaken(R2N.build(knowledge, **options, **more), seed_of(dice))
 
 
-def draw_options(dice: Random, knowledge: KnowledgeBase) -> TrainingOptions:
+def draw_training(dice: Random, knowledge: KnowledgeBase) -> TrainingOptions:
     explicit = any(rule.formula is not None for rule in knowledge.theory.rules)
     return TrainingOptions(
         loss=dice.choice(("bce", "softmax")),
@@ -61,7 +50,6 @@ def draw_options(dice: Random, knowledge: KnowledgeBase) -> TrainingOptions:
 
 
 def hidden_in(step: Step) -> Tensor:
-    """Every third open atom."""
     return (step.graph.atoms % 3 == 0) & step.targets.open_atoms
 
 
@@ -89,7 +77,7 @@ def only_of(step: Step, evidence: r2n.Evidence) -> Step:
 @given(dice=dice())
 def test_one_batch_without_sampling_is_the_whole_graph(strategy: str, dice: Random) -> None:
     knowledge = draw_knowledge(dice)
-    network, options, evidence = draw_network(dice, knowledge), draw_options(dice, knowledge), knowledge.evidence
+    network, options, evidence = draw_network(dice, knowledge), draw_training(dice, knowledge), knowledge.evidence
     source = GroundedOnDemand.of(knowledge, STRATEGIES[strategy].grounder)
     objective = Objective(network, evidence, options)
     (whole,) = make_batches(network, source, evidence, options).steps

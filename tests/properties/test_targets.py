@@ -45,10 +45,7 @@ def test_corruptions_are_those_of_the_loops(dice: Random) -> None:
     assert can_be_matched(choices, found)
 
 
-def can_be_matched(
-    choices: list[list[Row]],
-    found: Counter[Row],
-) -> bool:
+def can_be_matched(choices: list[list[Row]], found: Counter[Row]) -> bool:
     """Whether one of each row's choices (several where narrowest domains tie) can be taken so that all are found.
 
     By trying all ways: a row takes the first choice that is left, and gives it back where that leads nowhere.

@@ -23,9 +23,8 @@ from tools.plant_bugs import (
 BUGS = read_bugs()
 SOURCE = "def rank(above: int) -> int:\n    return 1 + above\n"
 TEST = "import thing\n\n\ndef test_{name}() -> None:\n    assert {claim}\n"
-OFF_BY_ONE = Bug(
-    "off-by-one", "src/thing.py", "return 1 + above", "return above", "ranks begin at 0", ("tests/test_first.py",)
-)
+FILE, FIRST = "src/thing.py", ("tests/test_first.py",)
+OFF_BY_ONE = Bug("off-by-one", "thing.rank", "1 + above", "above", "ranks begin at 0", FIRST)
 
 
 @pytest.fixture
@@ -38,25 +37,24 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (root / "pyproject.toml").write_text(
         '[tool.pytest.ini_options]\nmarkers = ["slow", "browser", "postgres", "spark"]'
     )
-    (root / OFF_BY_ONE.file).write_text(SOURCE)
+    (root / FILE).write_text(SOURCE)
     (root / "tests/test_first.py").write_text(TEST.format(name="kind", claim="isinstance(thing.rank(0), int)"))
     (root / "tests/properties/test_rank.py").write_text(TEST.format(name="rank", claim="thing.rank(0) == 1"))
     return root
 
 
 @pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.name)
-def test_a_bug_stands_where_the_table_says_and_can_be_run(bug: Bug) -> None:
-    with_bug = bug.with_bug(ROOT)
-    assert ast.dump(ast.parse(with_bug)) != ast.dump(ast.parse(bug.source(ROOT))), "it changes nothing"
+def test_a_bug_of_the_table_fits_its_symbol_and_can_be_run(bug: Bug) -> None:
+    path, with_bug = bug.with_bug(ROOT)
+    assert ast.dump(ast.parse(with_bug)) != ast.dump(ast.parse(path.read_bytes())), "it changes nothing"
     assert bug.tests
-    for test in bug.tests:
-        assert (ROOT / test).is_file(), test
+    assert [test for test in bug.tests if not (ROOT / test).is_file()] == []
 
 
 def test_there_are_forty_of_them_all_over_the_sources() -> None:
     assert len({bug.name for bug in BUGS}) == len(BUGS) >= 40
     packages = {path.parent.name for path in (ROOT / "src/r2n").glob("*/__init__.py")}
-    assert packages - {Path(bug.file).parts[2] for bug in BUGS} <= {"reproduction"}
+    assert packages - {bug.symbol.split(".")[1] for bug in BUGS} <= {"reproduction"}
 
 
 def test_bugs_are_chosen_by_their_names() -> None:
@@ -66,22 +64,33 @@ def test_bugs_are_chosen_by_their_names() -> None:
         chosen(BUGS, ["none-at-all"])
 
 
-@pytest.mark.parametrize(("source", "times"), [("return 2 + above\n", 0), (SOURCE + SOURCE, 2)])
-def test_a_text_that_is_not_there_once_is_refused_by_its_name(tree: Path, source: str, times: int) -> None:
-    (tree / OFF_BY_ONE.file).write_text(source)
-    with pytest.raises(PlantError, match=f"bug 'off-by-one': its text stands {times} times in src/thing.py"):
-        OFF_BY_ONE.source(tree)
+@pytest.mark.parametrize(
+    ("source", "times"),
+    [("def other(): return 1 + above", 0), (SOURCE.replace("1 + above", "1 + above, 1 + above"), 2)],
+)
+def test_a_context_that_is_not_in_its_symbol_once_is_refused(tree: Path, source: str, times: int) -> None:
+    (tree / FILE).write_text(source)
+    with pytest.raises(PlantError, match=f"bug 'off-by-one': {times} times in thing.rank, not once: 1 \\+ above"):
+        OFF_BY_ONE.with_bug(tree)
+
+
+def test_a_context_is_found_however_it_is_written_and_wherever_its_symbol_moved(tree: Path) -> None:
+    (tree / FILE).write_text("def other(above): return 1 + above\n")
+    moved = "class Rank:\n    def rank(self, above):\n        é = '1 + above'; return (1\n            +  above), é\n"
+    (tree / "src/moved.py").write_text(moved)
+    path, with_bug = OFF_BY_ONE.with_bug(tree)
+    assert (path.name, with_bug.decode()) == ("moved.py", moved.replace("1\n            +  above", "above"))
 
 
 def test_a_planted_bug_is_gone_afterwards_whatever_happens(tree: Path) -> None:
     def stumble() -> None:
         with planted(OFF_BY_ONE, tree):
-            assert (tree / OFF_BY_ONE.file).read_text() == SOURCE.replace("1 + above", "above")
+            assert (tree / FILE).read_text() == SOURCE.replace("1 + above", "above")
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         stumble()
-    assert (tree / OFF_BY_ONE.file).read_text() == SOURCE
+    assert (tree / FILE).read_text() == SOURCE
 
 
 @pytest.mark.slow

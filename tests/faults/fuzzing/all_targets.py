@@ -4,14 +4,12 @@ from importlib import import_module
 
 from tests.faults.fuzzing.target import Target
 
-MODULES = ("theory", "rules", "atoms", "problem_file", "tables", "runs", "questions", "asking")
+MODULES = ("problems", "rules", "atoms", "tables", "runs", "asking")
 
 
 def targets_of(module: str) -> tuple[Target, ...]:
-    """Those of a module."""
     return import_module(f"tests.faults.fuzzing.targets.{module}").TARGETS
 
 
 def all_targets() -> dict[str, Target]:
-    """All, in order."""
     return {target.name: target for module in MODULES for target in targets_of(module)}

@@ -39,7 +39,6 @@ def campaign(module: str, name: str, folder: Path, inputs: int, seed: int) -> di
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """1 where anything was found."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("targets", nargs="*", help="all, if none is named")
     parser.add_argument("--inputs", type=int, default=1_000_000, help="of all targets together, or of each named one")

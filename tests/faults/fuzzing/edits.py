@@ -29,7 +29,6 @@ class Edit:
     times: int = 2
 
     def applied(self, content: bytes) -> bytes:
-        """The changed content."""
         start = self.place * (len(content) + 1) // PLACES
         return KINDS[self.kind](content, start, min(len(content), start + self.length), self)[:LONGEST]
 
@@ -64,7 +63,6 @@ KINDS: dict[str, Callable[[bytes, int, int, Edit], bytes]] = {
 
 
 def inputs(seeds: Sequence[bytes], tokens: Sequence[bytes]) -> SearchStrategy[bytes]:
-    """Seeds with a few changes."""
     texts = st.one_of(st.sampled_from([*tokens, *ANYWHERE]), st.sampled_from([*seeds]), st.binary(max_size=8))
     edits = st.builds(
         Edit,
@@ -78,7 +76,6 @@ def inputs(seeds: Sequence[bytes], tokens: Sequence[bytes]) -> SearchStrategy[by
 
 
 def applied(content: bytes, edits: Sequence[Edit]) -> bytes:
-    """One change after the other."""
     for edit in edits:
         content = edit.applied(content)
     return content

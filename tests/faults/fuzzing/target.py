@@ -45,7 +45,6 @@ class Target:
     longest: int = 1_000
 
     def seeds(self) -> list[bytes]:
-        """Inputs to begin from."""
         kept = [path.read_bytes() for path in sorted((CORPUS / (self.shares or self.name)).glob("*"))]
         return [*kept, *self.made()]
 

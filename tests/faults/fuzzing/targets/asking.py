@@ -1,7 +1,4 @@
-"""The bodies of requests to `r2n serve`.
-
-An input is a line with the name of an address, and below it the body.
-"""
+"""A model that is queried: by lines of questions, and by the bodies of requests to `r2n serve`."""
 
 import json
 from collections.abc import Callable
@@ -10,12 +7,15 @@ from functools import cache, partial
 from pydantic import BaseModel, ValidationError
 from starlette.testclient import TestClient
 
+from r2n.errors import R2NError
+from r2n.model.model import Model
+from r2n.model.questions import complete
 from r2n.serving.app import create_app
 from r2n.serving.guards import Access
 from r2n.serving.requests import CheckRequest, ExplainRequest, Limits, QueryRequest, WhatIfRequest
 from r2n.serving.session import Session as ServedSession
 from r2n.serving.workers import run_job
-from tests.faults.fuzzing.target import OPENED, Target, scratch
+from tests.faults.fuzzing.target import OPENED, Target, as_text, scratch
 from tests.served_problem import write_served_run
 
 ATOMS = (b"liesIn(n1, ?)", b"near(n1, n2)", b"liesIn(n2, north)", b"!", b"?", b"n1", b"north", b"[/]", b"town", b"new")
@@ -25,6 +25,11 @@ FIELDS = (
     *(b"true", b"1.0"),
     *(b'["liesIn(n1, ?)"]', b'"near(n1, n3)"', b'{"town": ["new"]}', b'["neighbours"]', b"\\u0000", b"\\ud800", b"NaN"),
     *(b"query\n", b"explain\n", b"what-if\n", b"check\n"),
+)
+MARKS = (b":why ", b":with ", b":without ", b"\n", b"near(")
+HARD_LINES = (
+    *(b":why " + b"9" * 5_000, b":" * 60_000, b":why " + b"(" * 60_000, b" " * 60_000),
+    *(b":with " + b"near(n1, " * 20_000, b":why \xd9\xa1"),
 )
 HARD_BODIES = (
     *(b"query\n" + b"[" * 100_000, b"query\n" + b'{"queries":' * 20_000, b'query\n{"top": ' + b"9" * 5_000 + b"}"),
@@ -72,7 +77,6 @@ def jobs(content: bytes) -> None:
 
 @cache
 def _client() -> TestClient:
-    """The app, with a worker."""
     session = ServedSession.load(write_served_run(scratch() / "kept-run"), Limits(seconds=60.0))
     app = create_app(session, Access(hosts=frozenset({"testserver"})), workers=1)
     return OPENED.enter_context(TestClient(app, raise_server_exceptions=False))
@@ -87,7 +91,32 @@ def bodies(content: bytes) -> None:
     assert isinstance(answer.json(), dict)
 
 
+@cache
+def _model() -> Model:
+    return Model.load(write_served_run(scratch() / "asked-run"), device="cpu")
+
+
+def lines(content: bytes) -> None:
+    """A few lines, one after the other, each shown, and how each may go on; a refusal is an answer too."""
+    model = _model()
+    for line in as_text(content).split("\n")[:4]:
+        complete(model.base.language, line, len(line))
+        mark, _, text = line.partition(" ")
+        try:
+            if mark == ":why":
+                str(model.explain(text))
+            elif mark == ":with":
+                model = model.with_changes([text])
+            elif mark == ":without":
+                model = model.with_changes(fewer=[text])
+            else:
+                repr(model.predict(line, top=5))
+        except R2NError:
+            pass
+
+
 TARGETS = (
+    Target("questions", lines, (*MARKS, *ATOMS), HARD_LINES, partial(_ready, _model), examples=200, longest=300),
     Target(
         "jobs", jobs, (*FIELDS, *ATOMS), HARD_BODIES, partial(_ready, _session), "bodies", inputs=10_000, examples=200
     ),

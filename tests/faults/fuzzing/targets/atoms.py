@@ -26,7 +26,6 @@ HARD = (
 
 @cache
 def base() -> HerbrandBase:
-    """Of the towns."""
     return load_problem(write_toy_problem(scratch() / "asked")).knowledge.base
 
 

@@ -3,7 +3,8 @@
 import hashlib
 import json
 import shutil
-from functools import cache
+from collections.abc import Callable
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,6 @@ HARD = (b"[" * 100_000, b'{"a":' * 100_000, b"9" * 100_000, b"\xff" * 8 + b"{}",
 
 @cache
 def run() -> Path:
-    """A run of one epoch."""
     problem = load_problem(write_toy_problem(scratch() / "trained", epochs=1))
     folder = scratch() / "run"
     for _ in train_in(folder, prepare_run(problem, problem.options, 0)):
@@ -56,41 +56,36 @@ def _tensors(folder: Path) -> Path:
     return next(folder.glob("checkpoint-*.safetensors"))
 
 
-def _document(content: bytes) -> Any:
-    """What is JSON in a content; None where it is none."""
+def _signed(content: bytes, sign: Callable[[dict[str, Any]], object]) -> bytes:
+    """What is a JSON object, under the right checksums; anything else as it is."""
     try:
-        return json.loads(content)
+        document = json.loads(content)
     except (ValueError, RecursionError):
-        return None
+        return content
+    if not isinstance(document, dict):
+        return content
+    sign(document)
+    return json.dumps(document).encode()
 
 
-def config(content: bytes) -> None:
-    """As it is, and under the right checksum."""
-    folder = RunFolder(_copied("config"))
-    document = _document(content)
-    if isinstance(document, dict):
-        document["sha256"] = digest(document)
-        content = json.dumps(document).encode()
-    folder.config.write_bytes(content)
-    read_config(folder)
-
-
-def manifest(content: bytes) -> None:
-    """`checkpoint.json`, as it is and under the right checksums."""
-    folder, document = _copied("manifest"), _document(content)
-    if isinstance(document, dict):
-        tensors = hashlib.sha256(_tensors(folder).read_bytes()).hexdigest()
-        _sign(document, tensors)
-        content = json.dumps(document).encode()
-    (folder / "checkpoint.json").write_bytes(content)
-    read_checkpoint(folder)
-    trained_weights(folder)
+def document(name: str, read: Callable[[RunFolder], object], content: bytes) -> None:
+    folder = RunFolder(_copied(name))
+    getattr(folder, name).write_bytes(_signed(content, lambda found: found.update(sha256=digest(found))))
+    read(folder)
 
 
 def _sign(document: dict[str, Any], tensors: str) -> None:
     document["sha256"] = tensors
     parts = [tensors, document.get("run"), document.get("state")]
     document["whole"] = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
+
+
+def manifest(content: bytes) -> None:
+    folder = _copied("manifest")
+    tensors = hashlib.sha256(_tensors(folder).read_bytes()).hexdigest()
+    (folder / "checkpoint.json").write_bytes(_signed(content, lambda found: _sign(found, tensors)))
+    read_checkpoint(folder)
+    trained_weights(folder)
 
 
 def weights(content: bytes) -> None:
@@ -110,23 +105,14 @@ def stored_problem(content: bytes) -> None:
 
 
 def trace(content: bytes) -> None:
-    """Its curves."""
     training_curves(written("trace.jsonl", content))
-
-
-def calibration(content: bytes) -> None:
-    """As it is, and under the right checksum."""
-    folder = RunFolder(_copied("calibration"))
-    document = _document(content)
-    if isinstance(document, dict):
-        document["sha256"] = digest(document)
-        content = json.dumps(document).encode()
-    folder.calibration.write_bytes(content)
-    read_calibration(folder, range(1))
 
 
 def _files(*patterns: str) -> list[bytes]:
     return [path.read_bytes() for pattern in patterns for path in run().glob(pattern)]
+
+
+CALIBRATION = partial(read_calibration, seeds=range(1))
 
 
 def _calibrations() -> list[bytes]:
@@ -135,12 +121,20 @@ def _calibrations() -> list[bytes]:
 
 
 TARGETS = (
-    Target("config", config, TOKENS, HARD, lambda: _files("config.json"), inputs=20_000, longest=4_000),
+    Target(
+        "config",
+        partial(document, "config", read_config),
+        TOKENS,
+        HARD,
+        lambda: _files("config.json"),
+        inputs=20_000,
+        longest=4_000,
+    ),
     Target("manifest", manifest, TOKENS, HARD, lambda: _files("checkpoint.json"), inputs=10_000, longest=4_000),
     Target(
         "weights", weights, TOKENS, HARD, lambda: _files("checkpoint-*"), inputs=3_000, examples=100, longest=20_000
     ),
     Target("stored-problem", stored_problem, TOKENS, HARD, lambda: _files("problem.*"), inputs=10_000, longest=10_000),
     Target("trace", trace, TOKENS, HARD, lambda: _files("trace.jsonl"), inputs=20_000),
-    Target("calibration", calibration, TOKENS, HARD, _calibrations, inputs=10_000),
+    Target("calibration", partial(document, "calibration", CALIBRATION), TOKENS, HARD, _calibrations, inputs=10_000),
 )

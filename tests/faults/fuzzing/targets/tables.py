@@ -35,13 +35,7 @@ XML = (
 PACKED = (b"\x1f\x8b\x08", b"\x28\xb5\x2f\xfd", b"\x00\x00\x00\x00", b"\xff\xff\xff\xff", b"\x03\x00")
 THRIFT = (
     b"PAR1",
-    b"\x15\x00",
-    b"\x15\x02",
-    b"\x19\x4c",
-    b"\xff\xff\xff\x7f",
-    b"\x80\x80\x80\x80\x08",
-    b"\x00",
-    b"\x7f",
+    *(b"\x15\x00", b"\x15\x02", b"\x19\x4c", b"\xff\xff\xff\x7f", b"\x80\x80\x80\x80\x08", b"\x00", b"\x7f"),
 )
 SQL = (b"SQLite format 3\x00", b"CREATE TABLE", b"CREATE VIEW", b"sqlite_", b"\xff\xff\xff\xff", b"\x00\x00", b"\x0d")
 LINES_AT_A_TIME = 300
@@ -97,7 +91,6 @@ def facts(ending: str, content: bytes) -> None:
 
 
 def features(ending: str, content: bytes) -> None:
-    """Texts and vectors of constants."""
     records = read_feature_records(written(f"features{ending}", content))
     feature_rows(records, "name", "title", ("x", "y")).checked()
 
