@@ -15,6 +15,7 @@ from r2n.data.problem import LoadReport, Problem
 from r2n.data.validation import contradictions
 from r2n.errors import ConfigError, MemoryLimitError
 from r2n.evaluation.evaluate import evaluate
+from r2n.evaluation.metrics import METRICS, classification_metrics
 from r2n.grounding.full import FullGrounder
 from r2n.model.memory import FLOAT, check_training, count_weights, training_bytes
 from r2n.network.graph_sources import GroundedOnDemand, Ungrounded
@@ -36,9 +37,16 @@ def page(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """What the Python of the page defines; it is registered for one test."""
     for registry in (input_layers, aggregations, losses):
         monkeypatch.setattr(registry, "_known", dict(registry._known))
+    monkeypatch.setitem(METRICS, "balanced_accuracy", METRICS["accuracy"])  # gone again after the test
     defined: dict[str, Any] = {}
     exec("\n".join(re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)), defined)
     return defined
+
+
+@pytest.mark.usefixtures("page")
+def test_a_metric_is_computed_for_every_classification() -> None:
+    logits, truth = np.array([1.0, 2.0, -1.0, 1.0]), np.array([True, True, True, False])
+    assert classification_metrics(logits, truth, np.zeros(4, np.int64))["balanced_accuracy"] == pytest.approx(1 / 3)
 
 
 def test_the_page_has_the_tables_of_the_registries() -> None:

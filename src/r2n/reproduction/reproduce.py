@@ -194,8 +194,8 @@ class EvidenceScores:
         return bags_of_words(texts, np.ones(len(texts), bool)).every
 
 
-METRICS = ("ap", "ap_not_reflexive", "ap_new", "rule_accuracy", "rules_hold", "roc_auc_macro")
-METRICS += ("mrr", "hits@1", "hits@3", "hits@10", "memory_gb")
+COLUMNS = ("ap", "ap_not_reflexive", "ap_new", "rule_accuracy", "rules_hold", "roc_auc_macro")
+COLUMNS += ("mrr", "hits@1", "hits@3", "hits@10", "memory_gb")
 
 ALONE = {"without counted rules": NETWORK_ALONE, "rules alone": RULES_ALONE}
 
@@ -320,7 +320,7 @@ def summarise(measured: Sequence[Measured]) -> list[dict[str, Any]]:
     records = []
     for _, items in sorted(by_cell.items(), key=lambda entry: entry[0]):
         row, dataset = items[0].row, items[0].dataset
-        for metric in METRICS:
+        for metric in COLUMNS:
             values = [item.metrics[metric] for item in items if metric in item.metrics]
             if values or (row.kind == "published" and row.paper_figure(dataset, metric) is not None):
                 records.append(_record(items, row.row, metric, values, row.paper_figure(dataset, metric)))
@@ -338,7 +338,7 @@ def _averages(measured: Sequence[Measured]) -> list[Measured]:
     for items in by_seed.values():
         row = items[0].row
         if row.average is not None and {item.dataset for item in items} == set(row.datasets):
-            shared = [m for m in METRICS if all(m in item.metrics for item in items)]
+            shared = [m for m in COLUMNS if all(m in item.metrics for item in items)]
             metrics = {metric: mean(item.metrics[metric] for item in items) for metric in shared}
             found.append(Measured(row, row.average, items[0].seed, metrics, mean(i.cpu_seconds for i in items)))
     return found
@@ -369,6 +369,6 @@ def _distances(items: Sequence[Measured], measured: Sequence[Measured]) -> list[
     name = f"{row.row} minus {row.minus}"
     return [
         _record(items, name, metric, [ours.metrics[metric] - theirs.metrics[metric] for ours, theirs in pairs], None)
-        for metric in METRICS
+        for metric in COLUMNS
         if pairs and metric != "memory_gb" and all(metric in item.metrics for item in pairs[0])
     ]

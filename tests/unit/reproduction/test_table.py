@@ -5,7 +5,7 @@ import pytest
 from r2n.datasets.benchmarks import DATASETS, load
 from r2n.errors import ConfigError
 from r2n.reproduction.paper import PAPER_COUNTRIES
-from r2n.reproduction.reproduce import ALONE, METRICS, table_rows
+from r2n.reproduction.reproduce import ALONE, COLUMNS, table_rows
 
 
 @pytest.mark.parametrize("table", ["countries", "ablation", "kgc"])
@@ -15,7 +15,7 @@ def test_every_row_is_valid(table: str) -> None:
     for row in rows:
         assert set(row.datasets) <= set(DATASETS)
         assert set(row.paper) <= set(row.datasets)
-        figures = [row.paper_figure(dataset, metric) for dataset in row.paper for metric in METRICS]
+        figures = [row.paper_figure(dataset, metric) for dataset in row.paper for metric in COLUMNS]
         assert all(figure is None or 0 <= figure <= 1 for figure in figures)
         assert row.minus is None or row.minus in [*ALONE, *(other.row for other in rows)]
         row.options(load(row.datasets[0]).options)
