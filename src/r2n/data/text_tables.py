@@ -586,4 +586,5 @@ for _name, _suffixes, _language in (
     ("turtle", (".ttl",), "turtle"),
     ("rdf-xml", (".rdf", ".owl"), "xml"),
 ):
-    register_format(type(_name, (RDF,), {"name": _name, "suffixes": _suffixes, "language": _language}))
+    _members = {"name": _name, "suffixes": _suffixes, "language": _language, "__doc__": f"{_language}."}
+    register_format(type(_name, (RDF,), _members))
