@@ -190,7 +190,7 @@ def test_new_constants_are_answered_as_their_features_say() -> None:
     """Two constants with the same features have the same logits."""
     vectors = np.array([[0.0], [1.0], [1.0], [2.0]])
     found = predictions(
-        ["a", "b", "new", "d"], ["cat", "dog", "dog", "cat owl"], vectors, [(0, 1), (3, 0)], "pair", "concatenate"
+        ["a", "b", "new", "d"], ["cat", "dog", "dog", "cat owl"], vectors, [(0, 1), (3, 0)], "pair", "symmetric"
     )
     assert found["good 1"] == pytest.approx(found["good 2"], abs=1e-6)
     assert found["good 1"] != pytest.approx(found["good 3"], abs=1e-4)
