@@ -1,4 +1,4 @@
-"""Reports on the rules of a trained model: their effects, the contexts they help in, and learned clauses."""
+"""Reports on the rules of a trained model: their effects, and learned clauses."""
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -23,7 +23,6 @@ from r2n.explanation.rules import (
     MOST_GROUND_RULES,
     Kind,
     LearnedClause,
-    Marks,
     Occurrence,
     Outs,
     RuleAccount,
@@ -31,7 +30,6 @@ from r2n.explanation.rules import (
     RuleReport,
     Truths,
     counted_occurrences,
-    find_contexts,
     learned_clauses,
     occurrences,
 )
@@ -218,10 +216,6 @@ class RuleSwitches:
         """Without one rule; in a ranking, the candidates may change too."""
         return self.without([name]) if self._is_ranking or name in self.reachable else self.whole
 
-    def gains(self, off: Answered) -> Logits:
-        """How much less probable the truth of each query is without something."""
-        return self.whole.of_truth - off.of_truth
-
     def alone(self, name: str) -> Answered:
         """With one rule only."""
         others = [other for other in self.names if other != name]
@@ -267,12 +261,12 @@ class RuleSwitches:
 
 def rule_effects(
     switches: RuleSwitches, names: Iterable[str], most: int | None = None, progress: Progress = no_progress
-) -> tuple[dict[str, RuleEffect], dict[str, Logits]]:
-    """What each of the rules does, the largest effect first, and its gain for each query.
+) -> dict[str, RuleEffect]:
+    """What each of the rules does, the largest effect first.
 
     Of more than `most` rules, only those that move the logits of the queries most are reported, and evaluated alone.
     """
-    best, found, gains = list(names), {}, {}
+    best, found = list(names), {}
     if most is not None and len(best) > most:
         sizes = []
         for change in switches.changes(best):
@@ -283,10 +277,10 @@ def rule_effects(
     for done, name in enumerate(best):
         progress("without a rule, and with it alone", done, len(best))
         off = switches.off(name)
-        change, gains[name] = np.abs(whole.logits - off.logits), switches.gains(off)
-        effect, gain, moved = float(change.mean()), float(gains[name].mean()), int((change > LEAST_CHANGE).sum())
+        change, gain = np.abs(whole.logits - off.logits), float((whole.of_truth - off.of_truth).mean())
+        effect, moved = float(change.mean()), int((change > LEAST_CHANGE).sum())
         found[name] = RuleEffect(effect, gain, moved, whole.value, off.value, switches.alone(name).value)
-    return {name: found[name] for name in sorted(best, key=lambda name: -found[name].effect)}, gains
+    return {name: found[name] for name in sorted(best, key=lambda name: -found[name].effect)}
 
 
 def _shares(scores: ScoreByRow, base: HerbrandBase, codes: Codes) -> Logits:
@@ -365,7 +359,6 @@ def rule_report(
     *,
     split: str | None = None,
     most: int | None = MOST_RULES,
-    contexts: bool = True,
     clauses: bool = True,
     progress: Progress = no_progress,
 ) -> RuleReport:
@@ -392,12 +385,10 @@ def rule_report(
     if switches is not None:
         whole = switches.whole
         notes += [whole.why_not] if whole.why_not else []
-        effects, gains = rule_effects(switches, tried, most, progress)
+        effects = rule_effects(switches, tried, most, progress)
         shown = tuple(replace(accounts[name], effect=effect) for name, effect in effects.items())
         values = whole.metric, whole.value, switches.none.value
         report = RuleReport(trained.problem.name, switches.split, len(switches.queries), *values, shown)
-        if contexts:
-            report = _with_contexts(report, switches, gains, is_chosen=split is not None, progress=progress)
     implicit = [account.name for account in report.rules if clauses and account.kind == "implicit"]
     learned = {}
     for done, name in enumerate(implicit):
@@ -494,28 +485,6 @@ def _outs(trained: Model, graph: FactorGraph) -> Outs | None:
         outs.append([out.double().cpu().numpy() for out in model(layout, known=known.to(model.device)).rules])
     means = [np.mean(parts, axis=0) for parts in zip(*outs, strict=True)]
     return [None if rule.is_implicit else mean for rule, mean in zip(graph.rules, means, strict=True)]
-
-
-def _with_contexts(
-    report: RuleReport, switches: RuleSwitches, gains: dict[str, Logits], *, is_chosen: bool, progress: Progress
-) -> RuleReport:
-    """The same, with where each rule helps and hurts.
-
-    The labels of a split other than `valid` are looked at only where it was chosen; else known atoms are asked.
-    """
-    if not is_chosen and switches.split != "valid" and switches.split in switches.trained.problem.queries:
-        others = held_back(switches.trained)
-        if others is None:
-            return report
-        switches, names, gains = others, list(gains), {}
-        for done, name in enumerate(names):
-            progress("contexts", done, len(names))
-            gains[name] = switches.gains(switches.off(name))
-    knowledge, queries = switches.trained.problem.knowledge, switches.queries
-    marks = Marks.from_atoms(knowledge.base, queries.atoms, knowledge.features)
-    found = find_contexts(marks, gains)
-    rules = tuple(replace(account, contexts=found[account.name]) for account in report.rules)
-    return replace(report, rules=rules, contexts_on=switches.split)
 
 
 def clauses_of(trained: Model, graph: FactorGraph, name: str) -> tuple[LearnedClause, ...]:
