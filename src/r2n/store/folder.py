@@ -206,7 +206,7 @@ def _validated(document: dict[str, Any], folder: RunFolder) -> RunConfig:
     values["options"], removed = split_removed(values.get("options"))
     if kept := {key: value for key, value in removed.items() if value != REMOVED_OPTIONS[key]}:
         what = f"the run in {folder.path} has model.{min(kept)} = {json.dumps(kept[min(kept)])}, which r2n has no more"
-        raise CheckpointError(what, hint=f"use the r2n that made the run, or train again in another folder")
+        raise CheckpointError(what, hint="use the r2n that made the run, or train again in another folder")
     try:
         return replace(TypeAdapter(RunConfig).validate_json(json.dumps(values)), removed=removed)
     except ValidationError as error:
