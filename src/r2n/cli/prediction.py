@@ -99,7 +99,6 @@ def predict(
     as_json: ui.JsonOption = False,
 ) -> None:
     """Ask a trained network: one question, or a file of queries."""
-    from r2n.evaluation.calibrate import calibration_text
     from r2n.model.answers import Question
     from r2n.model.jobs import PredictionJob, predict_file
     from r2n.model.questions import AnswerOptions, answer_table, check_output, questions_table
@@ -125,8 +124,8 @@ def predict(
             job = PredictionJob(run, queries, wanted, *facts, device)
             written = predict_file(job, out, jobs=jobs, model=model, progress=shown)
         elif queries is not None:
-            table = answer_table(model, queries, **asdict(wanted))
-    ui.note(f"probabilities: {calibration_text(model.calibration)}")
+            table = answer_table(model, queries, wanted)
+    ui.note(f"probabilities: {model.calibration or 'not calibrated'}")
     if written is not None:
         ui.note(f"{written} in {out}")
     elif table is not None:

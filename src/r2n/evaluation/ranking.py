@@ -39,12 +39,6 @@ class Filter:
         chosen = tuple(every) if splits is None else tuple(splits)
         return cls(true_atoms(every[split] for split in chosen), chosen)
 
-    @classmethod
-    def by(cls, evidence: Evidence | None) -> "Filter":
-        """The true atoms of evidence, if there is any."""
-        parts = [] if evidence is None else [evidence]
-        return cls(true_atoms(parts), ("evidence",) * len(parts))
-
     def words(self, split: str) -> str:
         """What a report on the queries of a split says."""
         splits = tuple(dict.fromkeys((*self.splits, split)))

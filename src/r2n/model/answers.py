@@ -22,7 +22,6 @@ from r2n.logic.language import Language, Predicate
 
 if TYPE_CHECKING:
     import pandas
-    import polars
 
 MOST_ASKED = 20_000_000
 MOST_PRINTED = 10
@@ -183,14 +182,10 @@ class Answers(Sequence[Answer]):
 
     def to_arrow(self) -> pa.Table:
         """An Arrow table, one row for each answer: rank, predicate, arguments, probability and what `Answer` has."""
-        return self.table(self.columns)
-
-    def table(self, arguments: Sequence[str] = ()) -> pa.Table:
-        """The same, with other names of the argument columns (by default `argument_1`, ...)."""
         language, (index, ids) = self.base.language, self.base.decode(self.atoms)
         arity = int((ids >= 0).any(axis=0).sum()) if len(self) else ids.shape[1]
         constants, columns = pa.array(language.constants, pa.string()), dict[str, Any]()
-        for i, name in enumerate(arguments or unnamed_arguments(arity)):
+        for i, name in enumerate(self.columns or unnamed_arguments(arity)):
             part = ids[:, i] if i < ids.shape[1] else np.full(len(self), -1)
             columns[name] = constants.take(pa.array(part, pa.int64(), mask=part < 0))
         refused = self.is_refused
@@ -213,10 +208,6 @@ class Answers(Sequence[Answer]):
         """A pandas data frame; what is not known is `pandas.NA`, neither true nor false."""
         boolean = optional_library("pandas").BooleanDtype()
         return self.to_arrow().to_pandas(types_mapper={pa.bool_(): boolean}.get)
-
-    def to_polars(self) -> "polars.DataFrame":
-        """A polars data frame."""
-        return optional_library("polars").from_arrow(self.to_arrow())
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """For every library that reads Arrow tables: DuckDB, polars, pandas, pyarrow."""

@@ -25,10 +25,10 @@ from r2n.model.questions import (
     PREDICATES,
     AnswerOptions,
     answers_to,
-    appending,
     check_output,
     finished,
     has_false_labels,
+    write_tables,
 )
 from r2n.progress import Progress, no_progress
 from r2n.store.checkpoint import MANIFEST
@@ -91,15 +91,14 @@ class AnswerParts:
 
         `names` gives the names of the argument columns for the predicates of all parts.
         """
-        paths, count = self.paths(), 0
+        paths = self.paths()
         try:
             asked = [json.loads((pq.read_schema(path).metadata or {})[PREDICATES]) for path in paths]
             arguments = names({predicate for part in asked for predicate in part})
             labelled = any(has_false_labels(pq.read_table(path, columns=["label"])) for path in paths)
-            with new_file(self.file) as file, appending(file, self.file.suffix.lower()) as append:
-                for path in paths:
-                    append(part := finished(pq.read_table(path), arguments, labelled=labelled))
-                    count += part.num_rows
+            count = write_tables(
+                (finished(pq.read_table(path), arguments, labelled=labelled) for path in paths), self.file
+            )
         except (pa.ArrowException, KeyError) as error:
             what = f"a part in {self.folder} is damaged: {error}"
             raise CheckpointError(what, hint="delete that folder, and ask again") from error

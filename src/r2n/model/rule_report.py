@@ -1,6 +1,6 @@
 """Reports on the rules of a trained model: their effects, and learned clauses."""
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import isnan
@@ -18,7 +18,7 @@ from r2n.evaluation.evaluate import evaluate_scores
 from r2n.evaluation.metrics import drawn
 from r2n.evaluation.ranking import EvaluationOptions, Filter, ScoreByRow, row_memory
 from r2n.evaluation.report import Score
-from r2n.explanation.neighbourhood import Changes, Neighbourhood, without_reciprocals
+from r2n.explanation.neighbourhood import without_reciprocals
 from r2n.explanation.rules import (
     MOST_GROUND_RULES,
     Kind,
@@ -129,7 +129,6 @@ def _masked(logits: AtomLogits, codes: Codes) -> Float64[np.ndarray, " atoms"]:
 
 CANDIDATES_AT_ONCE = 2**23
 LEAST_CHANGE = 1e-3  # of a logit: below, a change is no change
-CHANGES_AT_ONCE = 2**22  # of logits
 
 Logits = Float64[np.ndarray, " _"]
 
@@ -187,30 +186,20 @@ class RuleSwitches:
             return self.trained.scores.without_rules(names)(self.queries.atoms)
         return np.mean([member.without_rules(names)(self.queries.atoms) for member in self._near], axis=0)
 
-    def changes(self, names: Sequence[str]) -> Iterator[Logits]:
-        """How much each of the rules adds to each query's logit; many by one pass, if all atoms share a graph."""
-        if self._near is None:
-            for name in names:
-                is_reachable = name in self.reachable
-                yield self.whole.logits - self.logits([name]) if is_reachable else np.zeros(len(self.queries))
-            return
-        near = Neighbourhood.around(self._near, self.queries.atoms)
-        index = {rule.name: j for j, rule in enumerate(near.graph.rules)}
-        size = max(1, CHANGES_AT_ONCE // max(1, len(self.queries)))
-        for start in range(0, len(names), size):
-            some = names[start : start + size]
-            numbers = [near.numbers(index[name]) for name in some]
-            pairs = [np.stack([np.full(len(own), k), own], axis=1) for k, own in enumerate(numbers)]
-            left_out = Changes(len(some), np.concatenate([np.zeros((0, 2), np.int64), *pairs]))
-            yield from near.logits - near.changed(left_out)
-
     def without(self, names: Collection[str]) -> Answered:
         """The answers without the rules of these names."""
-        if not self._is_ranking:
-            logits = self.logits(names)
-            return self._judged(logits, lambda codes: logits)
-        scores = self.trained.scores.without_rules(names)
-        return self._judged(scores(self.queries.atoms), scores)
+        problem = self.trained.problem
+        options, base = EvaluationOptions(memory=row_memory(self.trained.memory)), problem.knowledge.base
+        scores: Score = self.trained.scores.without_rules(names)
+        logits = scores(self.queries.atoms) if self._is_ranking else self.logits(names)
+        asked = scores if self._is_ranking else lambda _: logits
+        report = evaluate_scores(asked, self.queries, base, Filter.of(problem), options, split=self.split)
+        name, value = report.main
+        if self._is_ranking and isinstance(scores, ScoreByRow):
+            of_truth = _shares(scores, base, self.queries.atoms)
+        else:
+            of_truth = expit(np.where(self.queries.truth, logits, -logits))
+        return Answered(logits, of_truth, name, None if isnan(value) else value, report.nothing_to_rank)
 
     def off(self, name: str) -> Answered:
         """Without one rule; in a ranking, the candidates may change too."""
@@ -222,17 +211,6 @@ class RuleSwitches:
         if not others:
             return self.whole
         return self.without(others) if self._is_ranking or name in self.reachable else self.none
-
-    def _judged(self, logits: Logits, scores: Score) -> Answered:
-        problem = self.trained.problem
-        options, base = EvaluationOptions(memory=row_memory(self.trained.memory)), problem.knowledge.base
-        report = evaluate_scores(scores, self.queries, base, Filter.of(problem), options, split=self.split)
-        name, value = report.main
-        if self._is_ranking and isinstance(scores, ScoreByRow):
-            of_truth = _shares(scores, base, self.queries.atoms)
-        else:
-            of_truth = expit(np.where(self.queries.truth, logits, -logits))
-        return Answered(logits, of_truth, name, None if isnan(value) else value, report.nothing_to_rank)
 
     @property
     def _is_ranking(self) -> bool:
@@ -269,9 +247,10 @@ def rule_effects(
     best, found = list(names), {}
     if most is not None and len(best) > most:
         sizes = []
-        for change in switches.changes(best):
+        for name in best:
             progress("which rules matter", len(sizes), len(best))
-            sizes.append(float(np.abs(change).mean()))
+            is_reachable = name in switches.reachable
+            sizes.append(np.abs(switches.whole.logits - switches.logits([name])).mean() if is_reachable else 0.0)
         best = [best[i] for i in np.argsort(-np.array(sizes), kind="stable")[:most]]
     whole = switches.whole
     for done, name in enumerate(best):
@@ -305,10 +284,10 @@ def helps(account: RuleAccount) -> bool:
     return effect.metric > effect.without
 
 
-def report_theory(report: RuleReport, theory: Theory) -> tuple[Theory, str]:
-    """The theory with the rules that help and the learned clauses, each with its counts in a comment, and its text.
+def export_theory(report: RuleReport, theory: Theory, path: Path) -> str:
+    """Write the theory with the rules that help and the learned clauses, and say what was written.
 
-    The weight of a clause is its confidence, or its fidelity if nothing is known.
+    Each has its counts in a comment. The weight of a clause is its confidence, or its fidelity if nothing is known.
     """
     taken = {rule.name for rule in theory.rules}
     commented = [pair for account in report.rules for pair in _commented(account, report.metric or "", taken)]
@@ -316,8 +295,11 @@ def report_theory(report: RuleReport, theory: Theory) -> tuple[Theory, str]:
         what = "there is nothing to export: no explicit rule helps, and no clause was learned"
         raise ConfigError(what, hint="train longer, or ask by other queries: --split")
     lines = [f"# {' '.join(comment.split())}\n{rule}\n" for rule, comment in commented]
-    kept = replace(theory, rules=tuple(rule for rule, _ in commented))
-    return kept, str(replace(theory, rules=())) + "".join(lines)
+    try:
+        write_atomically(path, "".join([str(replace(theory, rules=())), *lines]).encode())
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be written: {error.strerror}") from error
+    return f"{counted(len(commented), 'rule')} in {path}"
 
 
 def _commented(account: RuleAccount, metric: str, taken: set[str]) -> Iterator[tuple[Rule, str]]:
@@ -337,16 +319,6 @@ def _commented(account: RuleAccount, metric: str, taken: set[str]) -> Iterator[t
         yield replace(clause.rule, name=name, weight=round(weight, 4)), f"learned by '{account.name}': {clause.counts}"
 
 
-def export_theory(report: RuleReport, theory: Theory, path: Path) -> str:
-    """Write that theory, and say what was written."""
-    exported, text = report_theory(report, theory)
-    try:
-        write_atomically(path, text.encode())
-    except OSError as error:
-        raise ConfigError(f"{path} cannot be written: {error.strerror}") from error
-    return f"{counted(len(exported.rules), 'rule')} in {path}"
-
-
 MOST_RULES = 20  # reported
 TRIED_FOR_ONE_SHOWN = 10  # rules that are left out once, to find those with the largest effect
 QUERIES_TO_RANK = 500
@@ -359,7 +331,6 @@ def rule_report(
     *,
     split: str | None = None,
     most: int | None = MOST_RULES,
-    clauses: bool = True,
     progress: Progress = no_progress,
 ) -> RuleReport:
     """What the rules of a trained network do, by the queries of a split (default: `valid`, else `test`).
@@ -389,7 +360,7 @@ def rule_report(
         shown = tuple(replace(accounts[name], effect=effect) for name, effect in effects.items())
         values = whole.metric, whole.value, switches.none.value
         report = RuleReport(trained.problem.name, switches.split, len(switches.queries), *values, shown)
-    implicit = [account.name for account in report.rules if clauses and account.kind == "implicit"]
+    implicit = [account.name for account in report.rules if account.kind == "implicit"]
     learned = {}
     for done, name in enumerate(implicit):
         progress("learned clauses", done, len(implicit))

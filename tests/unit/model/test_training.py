@@ -234,22 +234,6 @@ def test_a_run_is_resumed_with_its_own_number_of_threads(toy_folder: Path, tmp_p
         torch.set_num_threads(before)
 
 
-def test_it_answers_as_the_run_did_without_the_tables_and_changes_nothing_outside(
-    kept: tuple[Run, Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    run, folder = kept
-    expected, metrics = run.logits()(run.problem.atoms), run.evaluate("test").metrics
-    for name in ("draw_negatives", "corruptions"):
-        monkeypatch.setattr(f"r2n.training.negatives.{name}", lambda *_, **__: pytest.fail("negatives drawn"))
-    state, threads = torch.get_rng_state(), torch.get_num_threads()
-    model = Model.load(folder)
-    np.testing.assert_array_equal(model.scores(run.problem.atoms), expected)
-    assert torch.equal(torch.get_rng_state(), state)
-    assert torch.get_num_threads() == threads
-    assert model.evaluate("test").metrics == metrics
-    assert (model.problem.name, model.members) == ("towns", (model.scores,))
-
-
 def test_a_run_without_checkpoint_and_weights_that_do_not_fit(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="was trained with encoders of its own for no domain"):
         Model.load(folder, encoders={"town": nn.Linear(2, 2)})
