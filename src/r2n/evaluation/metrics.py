@@ -109,10 +109,7 @@ def average_precision(scores: Float[np.ndarray, " atoms"], truth: Bool[np.ndarra
 def roc_auc_by_group(
     scores: Float[np.ndarray, " atoms"], truth: Bool[np.ndarray, " atoms"], groups: Int64[np.ndarray, " atoms"]
 ) -> Float64[np.ndarray, " _"]:
-    """ROC-AUC inside each group, in ascending order of `groups`; NaN where a group has one class only.
-
-    It is the share of pairs (a true atom, a false atom) that the scores order rightly, equal scores for a half.
-    """
+    """ROC-AUC inside each group, ascending; equal scores count one half. NaN where a group has one class only."""
     _refuse_nan(scores)
     level, group = levels(scores), np.unique(groups, return_inverse=True)[1]
     span = len(scores) + 1  # more than there are levels

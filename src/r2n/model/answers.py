@@ -141,10 +141,7 @@ class Answers(Sequence[Answer]):
         return replace(self, **{name: part if part is None else part[which] for name, part in columns.items()})
 
     def ranked(self, top: int | None = None) -> "Answers":
-        """The `top` atoms that are not refused: known to be true first, known to be false last, else by logit.
-
-        Atoms whose logits are equal, as in a ranking, stay in order.
-        """
+        """The `top` atoms that are not refused: known true ones first, known false ones last, else by logits."""
         certainty = np.where(self.truths < 0, 0, 2 * self.truths - 1)
         order = np.lexsort((-levels(self.logits), -certainty))
         return self.kept(order[~self.is_refused[order]][:top])
@@ -282,10 +279,7 @@ class Question:
     def of(
         cls, base: HerbrandBase, name: str, terms: Sequence[str | None], written: AtomText | None = None
     ) -> "Question":
-        """The question for a predicate's atoms with these constants; None stands for every one.
-
-        Errors show where in the text it is, if it was `written`.
-        """
+        """The question for atoms of a predicate with these terms; None stands for every one. Errors show `written`."""
         with _shown(written, None):
             predicate = base.language.predicate(name)
         if len(terms) != predicate.arity:

@@ -139,10 +139,7 @@ class ChangedProblem:
     def _settled(
         self, base: HerbrandBase, evidence: Evidence, times: np.ndarray, wanted: Set[tuple[str, str]] = frozenset()
     ) -> "ChangedProblem":
-        """The evidence in the smallest language that holds the training's, and all constants declared or in facts.
-
-        The features of other constants are forgotten; those of a `wanted` one outside its domain are refused.
-        """
+        """The evidence in the smallest language that holds it; other features are dropped, unless `wanted`."""
         language = self._language(base, evidence)
         new = np.flatnonzero(constant_ids(language, self.trained) < 0)
         members = ((domain.name, np.intersect1d(new, language.members(domain))) for domain in language.domains)
@@ -247,10 +244,7 @@ def _check(
 
 
 def with_features(trained: R2N, training: KnowledgeBase, now: KnowledgeBase, options: ModelOptions) -> R2N:
-    """The network with the features of what is known now, which an encoder turns into vectors; its weights stay.
-
-    Vocabularies and scales are those of the training's evidence. A new constant without features has no vector.
-    """
+    """The network with the features of what is known now; weights, vocabularies and scales are the training's."""
     ids = torch.from_numpy(constant_ids(now.language, training.language))
     known_then = replace(now, evidence=_recoded(training.evidence, training.base, now.base)[0])
     encoders = {part.domain: part.module for part in trained.modules() if isinstance(part, ModuleChannel)}

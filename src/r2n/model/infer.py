@@ -37,10 +37,7 @@ class Marginals:
     clash: Clash | None = None
 
     def report(self, problem: Problem, split: str) -> Report | None:
-        """How good the probabilities are on a split that was asked for; None where its labels are all true.
-
-        Those would be ranked among all other atoms, which were not asked for.
-        """
+        """How good the probabilities are on a split that was asked for; None where its labels are all true."""
         queries = problem.queries[split]
         if queries.truth.all():
             return None
@@ -61,10 +58,7 @@ def believe(
     prior: float = 0.5,
     trained: Model | None = None,
 ) -> Marginals:
-    """Ground the rules, start from the evidence, and iterate.
-
-    What is not known starts at `prior`, or at the probability that a trained network gives it.
-    """
+    """Ground the rules and iterate; unknown atoms start at `prior`, or at the probability by a trained network."""
     knowledge = problem.knowledge
     graph = GroundedOnDemand.of(knowledge, make_grounder(options.grounding)).around(asked)
     states = known_states(knowledge.base, graph.atoms, problem.train)

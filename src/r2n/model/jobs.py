@@ -87,10 +87,7 @@ class AnswerParts:
             pq.write_table(answers, file)
 
     def join(self, names: Callable[[Iterable[str]], tuple[str, ...]]) -> int:
-        """Make one file of all parts, under its name only when it is complete; the number of answers in it.
-
-        `names` gives the names of the argument columns for the predicates of all parts.
-        """
+        """Make one file of all parts, complete or not at all; `names` names arguments. Returns the rows."""
         paths = self.paths()
         try:
             asked = [json.loads((pq.read_schema(path).metadata or {})[PREDICATES]) for path in paths]
@@ -112,10 +109,7 @@ QUERIES_AT_ONCE = 2**14
 
 @dataclass(frozen=True)
 class PredictionJob:
-    """What is asked of which run: queries, which of their answers, and what is known besides, in words.
-
-    `size`: the rows of the file that are answered at once.
-    """
+    """What is asked of a run: queries, which answers, changed facts; `size` rows of the file are answered at once."""
 
     folder: Path
     queries: Path
@@ -233,10 +227,7 @@ class EvaluationJob:
 def evaluate_run(
     asked: EvaluationJob, *, jobs: int | None = None, progress: Progress = no_progress
 ) -> tuple[Model, Sequence[Report]]:
-    """The model, and the reports on it; by `jobs` processes, each with one thread: the same numbers for any number.
-
-    A ranking is shared; a classification, one pass over the graph, is done by each process alike.
-    """
+    """The model, and the reports on it: by `jobs` processes with one thread each, the same for any number of them."""
     with shared(jobs, _evaluate_share, asked) as share:
         return _evaluate_share(share, asked, progress)
 

@@ -254,10 +254,7 @@ SHARED_WORDS = 2  # of candidates by blocking
 
 @dataclass(frozen=True, eq=False)
 class Work:
-    """What each of the steps of an epoch goes through, at most: the ground rules of each rule, and atoms.
-
-    `knowledge` has the rules that are reasoning layers, in the language of the training.
-    """
+    """What each step of an epoch goes through, at most: ground rules of rules that are reasoning layers, and atoms."""
 
     knowledge: KnowledgeBase
     options: Options

@@ -156,10 +156,7 @@ def _end_of(process: BaseProcess) -> str:
 
 @dataclass(eq=False)
 class FabricTeam(ProcessGroup):
-    """The processes of a training, which meet at the first exchange.
-
-    `join` brings this process to the others and returns its Fabric; `gone` says which process has ended, if known.
-    """
+    """The processes of a training; `join` meets the others and returns its Fabric, `gone` says which one has ended."""
 
     join: Callable[[], Any]
     gone: Callable[[], str] = lambda: ""
@@ -179,10 +176,7 @@ class FabricTeam(ProcessGroup):
 
 @contextmanager
 def together(devices: int | None, options: TrainingOptions, work: Work, *arguments: object) -> Iterator[ProcessGroup]:
-    """The team of this process: alone, of those that torchrun or SLURM began, or of `devices` that are begun here.
-
-    The others do `work(team, *arguments)`. Each process has a device of the kind that the options name.
-    """
+    """This process's group: alone, of torchrun or SLURM, or `devices` begun here for `work(group, *arguments)`."""
     count, device = begun_elsewhere(devices), options.device
     if (devices if count is None else count) in (None, 1):
         yield SINGLE

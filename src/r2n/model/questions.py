@@ -101,10 +101,7 @@ def answer_table(model: Model, queries: Table | Path | str, wanted: AnswerOption
 
 
 def answers_to(model: Model, queries: Sequence[Facts], wanted: AnswerOptions) -> pa.Table:
-    """The answers to queries by row and rank, with all columns that such a table may have: see `finished`.
-
-    The table's metadata name the predicates that were asked, also where none of their atoms is an answer.
-    """
+    """The answers by row and rank, with all columns (see `finished`); the metadata name the predicates asked."""
     parts = [part for facts in queries for part in _answered(model, facts, wanted)]
     if not parts:
         parts.append(_rows(model.columns(nothing := np.zeros(0, np.int64)), row=nothing))
@@ -114,10 +111,7 @@ def answers_to(model: Model, queries: Sequence[Facts], wanted: AnswerOptions) ->
 
 
 def finished(table: pa.Table, arguments: Sequence[str], *, labelled: bool | None = None) -> pa.Table:
-    """A table of answers with its columns in order and `arguments` named; it has labels if some are false.
-
-    Of a part of a table, `labelled` says whether the full table has labels.
-    """
+    """A table of answers, or a part of one, with its columns in order; labels stay if some are false (`labelled`)."""
     if not (has_false_labels(table) if labelled is None else labelled):
         table = table.drop_columns("label")
     unnamed = unnamed_arguments(len(arguments))

@@ -47,10 +47,7 @@ MOST_HIDDEN = 2**28  # atoms of the graph, times passes: above, no atom is maske
 
 
 def plain_rule(rule: Rule, base: HerbrandBase) -> tuple[Rule, list[int]]:
-    """A rule of the training's language as the problem states it, without reciprocals, and its atoms' positions.
-
-    Of atoms that say the same, the first is kept.
-    """
+    """A rule as the problem states it, without reciprocals, and its atoms' positions; of equal atoms the first."""
     reciprocals = {p.name: p.reciprocal_of for p in base.language.predicates if p.reciprocal_of is not None}
     atoms: dict[Atom, int] = {}
     for position, atom in enumerate(rule.atoms):
@@ -67,10 +64,7 @@ def ground_rules_of(graph: FactorGraph, name: str) -> Int64[np.ndarray, "ground_
 
 
 def rule_truths(trained: Model, positions: list[int], codes: Int64[np.ndarray, "ground_rules positions"]) -> Truths:
-    """What is known and believed of each of some positions of ground rules, given by codes of the training.
-
-    A ground rule with the same atom at two positions says nothing of how they are related, and is left out.
-    """
+    """What is known and believed of positions of ground rules; those with one atom at two positions are left out."""
     base = trained.network.base
     own = without_reciprocals(base, codes[:, positions].ravel()).reshape(-1, len(positions))
     own = own[(np.diff(np.sort(own, axis=1), axis=1) > 0).all(axis=1)]
@@ -224,10 +218,7 @@ class RuleSwitches:
 
     @cached_property
     def _near(self) -> tuple[AtomLogits, ...] | None:
-        """The networks over the part of the graph that reaches the queries; None if they need more.
-
-        A share needs full rows, and a search from what is asked depends on the rules.
-        """
+        """The networks over the part of the graph that reaches the queries; None if it depends on what is asked."""
         if self.trained.source.counts is not None or self.trained.source.whole is None:
             return None
         found = []
@@ -240,10 +231,7 @@ class RuleSwitches:
 def rule_effects(
     switches: RuleSwitches, names: Iterable[str], most: int | None = None, progress: Progress = no_progress
 ) -> dict[str, RuleEffect]:
-    """What each of the rules does, the largest effect first.
-
-    Of more than `most` rules, only those that move the logits of the queries most are reported, and evaluated alone.
-    """
+    """What each of the rules does, the largest effect first; of more than `most`, those that move logits most."""
     best, found = list(names), {}
     if most is not None and len(best) > most:
         sizes = []
@@ -327,11 +315,7 @@ KNOWN_TO_GROUND = 5_000  # known atoms, where ground rules are found from what i
 
 
 def rule_report(
-    trained: Model,
-    *,
-    split: str | None = None,
-    most: int | None = MOST_RULES,
-    progress: Progress = no_progress,
+    trained: Model, *, split: str | None = None, most: int | None = MOST_RULES, progress: Progress = no_progress
 ) -> RuleReport:
     """What the rules of a trained network do, by the queries of a split (default: `valid`, else `test`).
 
@@ -423,10 +407,7 @@ def held_back(trained: Model) -> RuleSwitches | None:
 def _seen(
     trained: Model, switches: RuleSwitches | None, progress: Progress
 ) -> tuple[FactorGraph, dict[str, Occurrence], list[str]]:
-    """The graph of all ground rules, how often each rule stands in it, and notes.
-
-    If each atom has ground rules of its own, the graph is that around the queries and what is known.
-    """
+    """The graph of all ground rules (or of those around the queries and what is known), occurrences, and notes."""
     evidence, source, notes = trained.knowledge.evidence, trained.source, []
     graph = source.whole
     if graph is None:

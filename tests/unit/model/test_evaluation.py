@@ -21,14 +21,7 @@ from r2n.evaluation.metrics import average_precision
 from r2n.evaluation.ranking import EvaluationOptions, Filter, row_memory
 from r2n.evaluation.report import Report, classify
 from r2n.model import evaluation
-from r2n.model.evaluation import (
-    DEVIATION,
-    LEAST_SUPPORT,
-    SINGLE,
-    Constrained,
-    baseline_scores,
-    evaluate_split,
-)
+from r2n.model.evaluation import DEVIATION, LEAST_SUPPORT, SINGLE, Constrained, baseline_scores, evaluate_split
 from r2n.model.model import Model
 from r2n.model.run import Run, prepare_run
 from r2n.model.training import train_in, train_without_reasoning
