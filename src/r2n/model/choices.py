@@ -146,7 +146,7 @@ def _for_labels(problem: Problem, options: Options) -> Iterator[Choice]:
 
 
 def labelled_predicates(knowledge: KnowledgeBase) -> dict[str, tuple[int, int]]:
-    """Open predicates whose labelled false facts are their negatives, with their counts; of pairs, not a few of many."""
+    """Open predicates whose labelled false facts are their negatives, with counts; of pairs, not a few of many."""
     base, evidence = knowledge.base, knowledge.evidence
     is_open = ~closed_atoms(base, evidence.atoms)
     index, truth = base.decode(evidence.atoms[is_open])[0], evidence.truth[is_open]

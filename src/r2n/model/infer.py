@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from scipy.special import expit
+from scipy.special import expit, logit
 
 from r2n.data.herbrand import Codes
 from r2n.data.problem import Problem
@@ -41,8 +41,7 @@ class Marginals:
         queries = problem.queries[split]
         if queries.truth.all():
             return None
-        sure = np.clip(self.probability, SURE, 1 - SURE)
-        logits = np.log(sure / (1 - sure))
+        logits = logit(np.clip(self.probability, SURE, 1 - SURE))
         rows = np.searchsorted(self.atoms, queries.atoms)
         return classify(lambda _: logits[rows], queries, problem.knowledge.base, split=split)
 

@@ -237,17 +237,6 @@ def test_a_new_town_lies_where_its_neighbours_lie(inductive: Model) -> None:
         assert answers[f"liesIn(new, {other})"] < 0.5
 
 
-def test_facts_move_the_answers_about_old_constants(inductive: Model) -> None:
-    def belief(predictor: Model) -> float:
-        return predictor.predict("liesIn(n5, north)")[0].probability
-
-    borders = [f"near({a}, {b})" for x in ("n4", "n6") for a, b in ((x, "n5"), ("n5", x))]
-    moved = [fact.replace("n4", "s4").replace("n6", "s6") for fact in borders]
-    assert belief(inductive) > 0.9
-    assert belief(inductive.without_facts(borders).with_facts(moved)) < 0.5
-    assert not inductive.without_facts(borders).predict("liesIn(n5, north)")[0].reached
-
-
 def test_new_atoms_are_grounded_around(toy: Problem) -> None:
     """Nobody asked where n99 lies when the network was trained."""
     told = Model.from_run(network(toy, *CHANGES["backward"])).with_facts(["near(n1, n99)", "near(n3, n99)"])
@@ -438,15 +427,10 @@ def test_a_classifier_answers_for_a_new_picture_that_no_fact_names(changes: tupl
     predictor = Model.from_run(run)
     told = predictor.with_facts([], domains={"image": ["i9"]}, features={"image": {"i9": pictures["i9"]}})
     assert [answer.atom for answer in told.predict("digit(i9, ?)")] == ["digit(i9, odd)", "digit(i9, even)"]
-    again = prepare_run(pictured([*names, "i9"]), run.options, seed=0, encoders=encoders)
-    again.model.load_state_dict(run.model.state_dict())
-    codes = np.arange(told.base.size)
-    assert told.base.names(codes) == again.problem.knowledge.base.names(codes)
-    np.testing.assert_allclose(told.logits(codes), Model.from_run(again).logits(codes), rtol=1e-5, atol=1e-5)
     back = told.without_facts([], domains={"image": ["i9"]})
     assert back.network is run.model
-    with pytest.raises(DataError, match="'i9' is declared to be in 'image', but it is no new constant"):
-        Model.from_run(again).with_facts([], domains={"image": ["i9"]})
+    with pytest.raises(DataError, match="'i8' is declared to be in 'image', but it is no new constant"):
+        predictor.with_facts([], domains={"image": ["i8"]})
 
 
 @pytest.mark.parametrize("pair", ["symmetric", "concatenate"])

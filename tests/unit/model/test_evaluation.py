@@ -20,14 +20,17 @@ from r2n.evaluation.evaluate import RulesAlone, evaluate_scores
 from r2n.evaluation.metrics import average_precision
 from r2n.evaluation.ranking import EvaluationOptions, Filter, row_memory
 from r2n.evaluation.report import Report, classify
+from r2n.logic.parser import parse_theory
 from r2n.model import evaluation
 from r2n.model.evaluation import DEVIATION, LEAST_SUPPORT, SINGLE, Constrained, baseline_scores, evaluate_split
 from r2n.model.model import Model
 from r2n.model.run import Run, prepare_run
 from r2n.model.training import train_in, train_without_reasoning
 from r2n.network.mixture import NETWORK_ALONE, RULES_ALONE
+from r2n.options import Options
 from r2n.scoring import AtomLogits
 from tests.command_line import invoke
+from tests.labelled_problems import table
 from tests.ordered_problem import write_ordered_problem
 
 
@@ -189,49 +192,33 @@ def test_what_is_not_cheap_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert baseline_scores(layered.logits(), replace(problem, queries={})) != {}
 
 
-def linked_items(folder: Path, *, alike: bool, items: int = 100) -> Problem:
-    """Items that are good or not, told by their numbers or (`alike`) better by those that they are linked with."""
-    dice = np.random.default_rng(0)
-    good = dice.permutation(np.arange(items) % 2).astype(bool)
-    numbers = np.where(good, 1, -1)[:, None] + (3.0 if alike else 0.8) * dice.normal(size=(items, 4))
-    others = [np.flatnonzero((good == good[i]) | (not alike)) for i in range(items)]
-    links = [(i, j) for i in range(items) for j in dice.choice(others[i], 3).tolist() if i != j]
-    rows = [f"i{i}\t{int(good[i])}\n" for i in dice.permutation(items).tolist()]
-    files = {
-        "links.tsv": "".join(f"i{i}\tlinked\ti{j}\n" for i, j in links),
-        "train.tsv": "".join(["item\ttruth\n", *rows[: items // 4]]),
-        "test.tsv": "".join(["item\ttruth\n", *rows[items // 4 :]]),
-        "items.csv": "id,a,b,c,d\n" + "".join(f"i{i},{','.join(map(str, row))}\n" for i, row in enumerate(numbers)),
-        "theory.r2n": """\
+LINKED = """\
 domain item
 predicate good(item)
 predicate linked(item, item) closed
 rule alike: linked(x, y) & good(x) -> good(y)
 rule unlike: linked(x, y) & !good(x) -> !good(y)
-""",
-        "problem.toml": """\
-name = "items"
-theory = "theory.r2n"
-[facts]
-train = ["links.tsv", {file = "train.tsv", predicate = "good", columns = ["item"], label = "truth"}]
-[queries]
-test = {file = "test.tsv", predicate = "good", columns = ["item"], label = "truth"}
-[features.item]
-table = "items.csv"
-vector = ["a", "b", "c", "d"]
-[model]
-input = "pair"
-dim = 8
-layers = 2
-[training]
-epochs = 40
-corrupted_positions = []
-""",
-    }
-    folder.mkdir()
-    for name, text in files.items():
-        (folder / name).write_text(text)
-    return load_problem(folder)
+"""
+
+
+def linked_items(*, alike: bool, items: int = 100) -> Problem:
+    """Items that are good or not, told by their numbers or (`alike`) better by those that they are linked with."""
+    dice = np.random.default_rng(0)
+    good = dice.permutation(np.arange(items) % 2).astype(bool)
+    numbers = np.where(good, 1, -1)[:, None] + (3.0 if alike else 0.8) * dice.normal(size=(items, 4))
+    others = [np.flatnonzero((good == good[i]) | (not alike)) for i in range(items)]
+    links = [(f"i{i}", f"i{j}") for i in range(items) for j in dice.choice(others[i], 3).tolist() if i != j]
+    rows = [(f"i{i}", int(good[i])) for i in dice.permutation(items).tolist()]
+    known, asked = (table("good", part, labelled=True) for part in (rows[: items // 4], rows[items // 4 :]))
+    options = ["model.input=pair", "model.dim=8", "model.layers=2", "training.epochs=40"]
+    return Problem.build(
+        "items",
+        parse_theory(LINKED),
+        [table("linked", list(dict.fromkeys(links))), known],
+        {"test": [asked]},
+        features={"item": {f"i{i}": row for i, row in enumerate(numbers)}},
+        options=Options().changed([*options, "training.corrupted_positions=[]"]),
+    )
 
 
 def compared(problem: Problem, folder: Path, *changes: str) -> Report:
@@ -245,7 +232,7 @@ def compared(problem: Problem, folder: Path, *changes: str) -> Report:
 
 
 def test_rules_that_hurt_are_told_and_those_that_help_are_not(tmp_path: Path) -> None:
-    noise, alike = (linked_items(tmp_path / str(kind), alike=kind) for kind in (False, True))
+    noise, alike = (linked_items(alike=kind) for kind in (False, True))
     hurt = compared(noise, tmp_path / "hurt", "model.evidence_input=only")  # the links alone, and they say nothing
     assert hurt.baselines["without reasoning"]["ap"] > hurt.metrics["ap"] + 0.1
     note, *others = baseline_notes(hurt.to_dict())
@@ -260,7 +247,7 @@ def test_rules_that_hurt_are_told_and_those_that_help_are_not(tmp_path: Path) ->
 def test_comparisons_that_make_no_sense_or_take_too_long_are_left_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    problem = linked_items(tmp_path / "items", alike=True, items=20)
+    problem = linked_items(alike=True, items=20)
     for name, changes in (("alone", ["model.reasoner=none"]), ("run", [])):
         run = prepared(problem, *changes, "training.epochs=1")
         assert len(list(train_in(tmp_path / name, run))) == 1
@@ -273,7 +260,7 @@ def test_comparisons_that_make_no_sense_or_take_too_long_are_left_out(
 
 
 def test_a_damaged_comparison_is_left_out_and_the_run_is_evaluated(tmp_path: Path) -> None:
-    problem, folder = linked_items(tmp_path / "items", alike=True, items=60), tmp_path / "run"
+    problem, folder = linked_items(alike=True, items=60), tmp_path / "run"
     queries = {"valid": problem.test, "test": problem.test}
     sound = compared(replace(problem, queries=queries), folder, "training.epochs=1")
     assert [path.parent.name for path in folder.rglob("calibration.json")] == ["run"], "that of the run itself"

@@ -188,12 +188,6 @@ def test_atoms_are_counted_before_a_negative_is_drawn(toy: Problem, monkeypatch:
     assert "training.negatives" in str(caught.value)
 
 
-def test_a_full_softmax_is_asked_of_the_whole_base(toy: Problem) -> None:
-    options = toy.options.changed(["training.loss=full-softmax"])
-    with pytest.raises(MemoryLimitError, match="full-softmax over the whole Herbrand base, 288 atoms, needs about"):
-        check_training(toy.knowledge, options, 1000)
-
-
 def test_a_graph_is_measured_before_it_is_laid_out(toy: Problem) -> None:
     graph = GroundedOnDemand.of(toy.knowledge, FullGrounder()).whole
     assert graph is not None

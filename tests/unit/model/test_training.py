@@ -64,15 +64,6 @@ def folder(kept: tuple[Run, Path], tmp_path: Path) -> Path:
     return copytree(kept[1], tmp_path / "run")
 
 
-def test_the_folder_holds_config_trace_and_checkpoint(folder: Path) -> None:
-    config = json.loads((folder / CONFIG).read_text())
-    assert (config["seed"], config["options"]["model"]["dim"]) == (0, 8)
-    assert set(config["versions"]) == {"r2n", "torch", "python"}
-    numbers = [json.loads(line)["number"] for line in (folder / TRACE).read_text().splitlines()]
-    assert numbers == list(range(1, 13))
-    assert len(list(folder.glob("checkpoint-*.safetensors"))) == 1
-
-
 def with_module(seed: int, size: int = 1) -> Run:
     """A run whose features go through a module of the caller, with the weights that a process happens to have."""
     theory = r2n.parse_theory("domain thing\npredicate p(thing, thing)\nrule one: p(x, y) -> p(y, x)")
@@ -264,15 +255,6 @@ def test_validation_chooses_and_needs_queries(toy: Problem) -> None:
     blind = replace(toy, queries={})
     with pytest.raises(ConfigError, match="needs queries"):
         prepare_run(blind, toy.options.changed(["training.patience=20"]), seed=0)
-
-
-def test_true_queries_are_ranked(toy: Problem, toy_run: Run) -> None:
-    test = toy.test
-    only_true = replace(toy, queries={"test": type(test)(test.atoms[test.truth], test.truth[test.truth])})
-    report = replace(toy_run, problem=only_true).evaluate("test")
-    assert report.metrics["mrr"] > 0.5
-    with pytest.raises(ConfigError, match="no queries 'dev'"):
-        toy_run.evaluate("dev")
 
 
 def test_the_whole_base_is_the_graph_of_a_full_softmax() -> None:
