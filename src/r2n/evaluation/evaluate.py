@@ -37,7 +37,7 @@ class RulesAlone:
     _patterns: dict[tuple[int, int], _ByRow] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, knowledge: KnowledgeBase) -> "RulesAlone | None":
+    def from_knowledge(cls, knowledge: KnowledgeBase) -> "RulesAlone | None":
         """None where no rule can be counted, or not at once."""
         rules, store = split_rules(knowledge)[1], Store(knowledge)
         if not rules or len(rules) > MOST_RULES:

@@ -175,7 +175,33 @@ class Answers(Sequence[Answer]):
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        return answers_html(self)
+        """A table for a notebook, in the colours of the page around it; names are text, never markup."""
+        rows = []
+        track = f'<rect width="{BAR}" height="8" rx="2" fill="currentColor" fill-opacity="0.15"/>'
+        for number, item in enumerate(self.items[:MOST_ROWS], start=1):
+            filled = f'width="{BAR * item.probability:.1f}" height="8" rx="2" fill="currentColor" fill-opacity="0.7"'
+            cells = [
+                str(number),
+                f"<code><bdi>{escape(shortened(printable(item.atom), LONGEST_NAME))}</bdi></code>",
+                escape(probability_text(item.probability)),
+                f'<svg width="{BAR}" height="8" aria-hidden="true">{track}<rect {filled}/></svg>',
+                escape(known_text(item)),
+                escape(probability_text(item.network)),
+                *([] if item.spread is None else [f"{item.logit:.2f} ± {item.spread:.2f}"]),
+            ]
+            rows.append("".join(["<tr>", *(f'<td style="text-align:left">{cell}</td>' for cell in cells), "</tr>"]))
+        heads = ["", "atom", "probability", "", "known", "predicted", *["logit ± spread"] * (self.spread is not None)]
+        head = "".join(f'<th scope="col" style="text-align:left">{text}</th>' for text in heads)
+        texts = [
+            f"{counted(len(self), 'answer')} to {counted(self.asked, 'atom')} asked",
+            *[f"the first {MOST_ROWS} are shown"] * (len(self) > MOST_ROWS),
+            *[f"{counted(self.left_out, 'atom')} left out, which nothing is known of"] * bool(self.left_out),
+            *[f"{counted(self.hidden, 'atom')} not shown, known already"] * bool(self.hidden),
+            *[f"{counted(self.refused, 'atom')} of new constants cannot be answered"] * bool(self.refused),
+            "not calibrated" if self.calibration is None else self.calibration.in_words,
+        ]
+        table = f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+        return f'<div style="overflow-x:auto">{table}<p>{escape("; ".join(texts))}</p></div>'
 
     def to_arrow(self) -> pa.Table:
         """An Arrow table, one row for each answer: rank, predicate, arguments, probability and what `Answer` has."""
@@ -209,36 +235,6 @@ class Answers(Sequence[Answer]):
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """For every library that reads Arrow tables: DuckDB, polars, pandas, pyarrow."""
         return self.to_arrow().__arrow_c_stream__(requested_schema)
-
-
-def answers_html(answers: "Answers") -> str:
-    """A table for a notebook, in the colours of the page around it; names are text, never markup."""
-    rows = []
-    track = f'<rect width="{BAR}" height="8" rx="2" fill="currentColor" fill-opacity="0.15"/>'
-    for number, item in enumerate(answers.items[:MOST_ROWS], start=1):
-        filled = f'width="{BAR * item.probability:.1f}" height="8" rx="2" fill="currentColor" fill-opacity="0.7"'
-        cells = [
-            str(number),
-            f"<code><bdi>{escape(shortened(printable(item.atom), LONGEST_NAME))}</bdi></code>",
-            escape(probability_text(item.probability)),
-            f'<svg width="{BAR}" height="8" aria-hidden="true">{track}<rect {filled}/></svg>',
-            escape(known_text(item)),
-            escape(probability_text(item.network)),
-            *([] if item.spread is None else [f"{item.logit:.2f} ± {item.spread:.2f}"]),
-        ]
-        rows.append("".join(["<tr>", *(f'<td style="text-align:left">{cell}</td>' for cell in cells), "</tr>"]))
-    heads = ["", "atom", "probability", "", "known", "predicted", *["logit ± spread"] * (answers.spread is not None)]
-    head = "".join(f'<th scope="col" style="text-align:left">{text}</th>' for text in heads)
-    texts = [
-        f"{counted(len(answers), 'answer')} to {counted(answers.asked, 'atom')} asked",
-        *[f"the first {MOST_ROWS} are shown"] * (len(answers) > MOST_ROWS),
-        *[f"{counted(answers.left_out, 'atom')} left out, which nothing is known of"] * bool(answers.left_out),
-        *[f"{counted(answers.hidden, 'atom')} not shown, known already"] * bool(answers.hidden),
-        *[f"{counted(answers.refused, 'atom')} of new constants cannot be answered"] * bool(answers.refused),
-        "not calibrated" if answers.calibration is None else answers.calibration.in_words,
-    ]
-    table = f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
-    return f'<div style="overflow-x:auto">{table}<p>{escape("; ".join(texts))}</p></div>'
 
 
 def known_text(item: "Answer") -> str:

@@ -56,7 +56,7 @@ class ChangedProblem:
     features: tuple[tuple[str, str, object], ...] = ()
 
     @classmethod
-    def of(cls, problem: Problem) -> "ChangedProblem":
+    def from_problem(cls, problem: Problem) -> "ChangedProblem":
         """A problem as it was in training: each fact given once."""
         return cls(problem, problem.knowledge, np.ones(len(problem.train), np.int64))
 

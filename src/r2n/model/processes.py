@@ -155,7 +155,7 @@ def _end_of(process: BaseProcess) -> str:
 
 
 @dataclass(eq=False)
-class FabricTeam(ProcessGroup):
+class FabricGroup(ProcessGroup):
     """The processes of a training; `join` meets the others and returns its Fabric, `gone` says which one has ended."""
 
     join: Callable[[], Any]
@@ -191,7 +191,7 @@ def together(devices: int | None, options: TrainingOptions, work: Work, *argumen
             with _begun_here(devices or 1, device, work, arguments) as team:
                 yield team
         else:
-            yield FabricTeam(_rank_elsewhere(), count, lambda: _fabric(count, device))
+            yield FabricGroup(_rank_elsewhere(), count, lambda: _fabric(count, device))
     finally:
         if distributed.is_initialized():
             distributed.destroy_process_group()
@@ -275,7 +275,7 @@ def _begun_here(count: int, device: str, work: Work, arguments: Sequence[Any]) -
                     _received(f"rank {rank}", *other, hint="was there memory?", when=", before the first step")
                 return _met(0, count, port, device, listening)
 
-            yield FabricTeam(0, count, join, partial(ended_process, others))
+            yield FabricGroup(0, count, join, partial(ended_process, others))
             for process, _ in others:
                 process.join(SECONDS_TO_END)
 
@@ -315,6 +315,6 @@ def _follow(
         connection.send("ready")
         return _met(rank, count, port, device)
 
-    team = FabricTeam(rank, count, join, lambda: "rank 0 is gone")
+    team = FabricGroup(rank, count, join, lambda: "rank 0 is gone")
     last_words = f"error: rank {rank}: rank 0 is gone, and the training is over\n  {GO_ON}\n"
     _work(connection, f"rank {rank}", partial(work, team, *arguments), last_words)

@@ -157,7 +157,7 @@ class RuleSwitches:
         return tuple(rule.name for rule in (*layered_rules(source), *counted_rules(source)))
 
     @cached_property
-    def whole(self) -> Answered:
+    def full(self) -> Answered:
         """With all rules."""
         return self.without(())
 
@@ -197,13 +197,13 @@ class RuleSwitches:
 
     def off(self, name: str) -> Answered:
         """Without one rule; in a ranking, the candidates may change too."""
-        return self.without([name]) if self._is_ranking or name in self.reachable else self.whole
+        return self.without([name]) if self._is_ranking or name in self.reachable else self.full
 
     def alone(self, name: str) -> Answered:
         """With one rule only."""
         others = [other for other in self.names if other != name]
         if not others:
-            return self.whole
+            return self.full
         return self.without(others) if self._is_ranking or name in self.reachable else self.none
 
     @property
@@ -238,15 +238,15 @@ def rule_effects(
         for name in best:
             progress("which rules matter", len(sizes), len(best))
             is_reachable = name in switches.reachable
-            sizes.append(np.abs(switches.whole.logits - switches.logits([name])).mean() if is_reachable else 0.0)
+            sizes.append(np.abs(switches.full.logits - switches.logits([name])).mean() if is_reachable else 0.0)
         best = [best[i] for i in np.argsort(-np.array(sizes), kind="stable")[:most]]
-    whole = switches.whole
+    full = switches.full
     for done, name in enumerate(best):
         progress("without a rule, and with it alone", done, len(best))
         off = switches.off(name)
-        change, gain = np.abs(whole.logits - off.logits), float((whole.of_truth - off.of_truth).mean())
+        change, gain = np.abs(full.logits - off.logits), float((full.of_truth - off.of_truth).mean())
         effect, moved = float(change.mean()), int((change > LEAST_CHANGE).sum())
-        found[name] = RuleEffect(effect, gain, moved, whole.value, off.value, switches.alone(name).value)
+        found[name] = RuleEffect(effect, gain, moved, full.value, off.value, switches.alone(name).value)
     return {name: found[name] for name in sorted(best, key=lambda name: -found[name].effect)}
 
 
@@ -338,11 +338,11 @@ def rule_report(
     accounts = {name: RuleAccount(rules[name], kinds[name], found[name]) for name in tried}
     report = RuleReport(trained.problem.name, None, 0, None, None, None, tuple(accounts.values())[:most])
     if switches is not None:
-        whole = switches.whole
-        notes += [whole.why_not] if whole.why_not else []
+        full = switches.full
+        notes += [full.why_not] if full.why_not else []
         effects = rule_effects(switches, tried, most, progress)
         shown = tuple(replace(accounts[name], effect=effect) for name, effect in effects.items())
-        values = whole.metric, whole.value, switches.none.value
+        values = full.metric, full.value, switches.none.value
         report = RuleReport(trained.problem.name, switches.split, len(switches.queries), *values, shown)
     implicit = [account.name for account in report.rules if account.kind == "implicit"]
     learned = {}

@@ -152,7 +152,7 @@ def masses(knowledge: KnowledgeBase) -> dict[int, float]:
 @at_most(10, because="each example grounds 24 rules")
 @given(random_knowledge())
 def test_logits_are_those_of_masses_added_one_by_one(knowledge: KnowledgeBase) -> None:
-    alone, base = RulesAlone.of(knowledge), knowledge.base
+    alone, base = RulesAlone.from_knowledge(knowledge), knowledge.base
     assert alone is not None
     expected = masses(knowledge)
     odds = {a: log((1 - exp(-mass)) / exp(-mass)) for a, mass in expected.items()}
@@ -171,20 +171,20 @@ def test_logits_are_those_of_masses_added_one_by_one(knowledge: KnowledgeBase) -
 def test_nothing_is_counted_without_rules_or_where_they_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
     domains = {"d": ["a", "b"]}
     knowledge = KnowledgeBase.build(THEORY, domains=domains)
-    alone = RulesAlone.of(knowledge)
+    alone = RulesAlone.from_knowledge(knowledge)
     assert alone is not None
     assert (alone(np.arange(5)) == UNREACHED).all(), "no fact, no proof"
     bare = KnowledgeBase.build(type(THEORY)(THEORY.domains, THEORY.predicates, ()), domains=domains)
-    assert RulesAlone.of(bare) is None
+    assert RulesAlone.from_knowledge(bare) is None
     monkeypatch.setattr(evaluate, "MOST_RULES", len(THEORY.rules) - 1)
-    assert RulesAlone.of(knowledge) is None
+    assert RulesAlone.from_knowledge(knowledge) is None
     monkeypatch.undo()
     monkeypatch.setattr(evaluate, "MOST_GROUND_RULES", -1)
-    assert RulesAlone.of(knowledge) is None, "by the estimate"
+    assert RulesAlone.from_knowledge(knowledge) is None, "by the estimate"
     monkeypatch.undo()
 
     def refuse(*_: object) -> RuleCounts:
         raise GroundingError("too many")
 
     monkeypatch.setattr(RuleCounts, "of", refuse)
-    assert RulesAlone.of(knowledge) is None, "the estimate was wrong"
+    assert RulesAlone.from_knowledge(knowledge) is None, "the estimate was wrong"

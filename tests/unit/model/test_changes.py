@@ -506,7 +506,7 @@ def facts(changed: ChangedProblem) -> set[str]:
 
 @pytest.fixture
 def start(toy: Problem) -> ChangedProblem:
-    return ChangedProblem.of(toy)
+    return ChangedProblem.from_problem(toy)
 
 
 def test_facts_come_as_text_files_tables_and_evidence(start: ChangedProblem, tmp_path: Path) -> None:
@@ -548,7 +548,7 @@ def test_what_is_told_twice_is_taken_back_twice(start: ChangedProblem) -> None:
 def test_the_part_of_a_union_is_what_other_facts_or_the_caller_say() -> None:
     table = Table(pa.table({"h": ["a", "a", "b"], "r": ["by", "in", "in"], "t": ["b", "r", "r"]}))
     domains = {"country": ["a", "b"], "region": ["r", "s"]}
-    start = ChangedProblem.of(Problem.build("unions", parse_theory(UNIONS), [table], domains=domains))
+    start = ChangedProblem.from_problem(Problem.build("unions", parse_theory(UNIONS), [table], domains=domains))
     with pytest.raises(DataError, match="constant 'new' is outside domain 'place'"):
         start.with_facts("in(new, s)", {})
     declared = start.with_facts("in(new, s)", {"country": ["new"]})

@@ -135,7 +135,7 @@ def prepared(problem: Problem, *changes: str) -> Run:
 def test_rules_are_counted_beside_reasoning_layers(toy: Problem, toy_run: Run) -> None:
     trained = Model.from_run(toy_run)
     reports = [trained.evaluate(split, baselines=True) for split in toy.queries]
-    alone = RulesAlone.of(toy.knowledge)
+    alone = RulesAlone.from_knowledge(toy.knowledge)
     assert alone is not None
     for report, split in zip(reports, toy.queries, strict=True):
         expected = classify(alone, toy.queries[split], toy.knowledge.base).metrics

@@ -225,7 +225,7 @@ def sizes_of(problem: Problem, strategy: str) -> int:
 
 
 def work_of(problem: Problem, *changes: str) -> Work:
-    work = Work.of(problem.knowledge, problem.options.changed(changes))
+    work = Work.from_knowledge(problem.knowledge, problem.options.changed(changes))
     assert work is not None
     return work
 

@@ -83,7 +83,7 @@ def test_without_a_rule_as_a_theory_that_never_had_it(kind: str) -> None:
     switches = RuleSwitches(trained, "valid", trained.problem.valid)
     assert switches.names == NAMES
     atoms = trained.problem.valid.atoms
-    np.testing.assert_allclose(switches.whole.logits, trained.scores(atoms), atol=1e-9)
+    np.testing.assert_allclose(switches.full.logits, trained.scores(atoms), atol=1e-9)
     for out, other in (NAMES, NAMES[::-1]):
         rest = knowledge_without(trained.knowledge, [out])
         network = network_without(trained.network, trained.knowledge, [out], trained.options.model)
@@ -101,10 +101,10 @@ def test_the_numbers_are_means_over_the_queries_and_the_largest_come_first(train
     truth = trained.problem.valid.truth
     for name, effect in effects.items():
         off = trained.scores.without_rules([name])(trained.problem.valid.atoms)
-        assert effect.effect == pytest.approx(float(np.abs(switches.whole.logits - off).mean()), abs=1e-5)
-        towards = np.where(truth, 1, -1) * (expit(switches.whole.logits) - expit(off))
+        assert effect.effect == pytest.approx(float(np.abs(switches.full.logits - off).mean()), abs=1e-5)
+        towards = np.where(truth, 1, -1) * (expit(switches.full.logits) - expit(off))
         assert effect.gain == pytest.approx(float(towards.mean()), abs=1e-5)
-        assert effect.metric == switches.whole.value
+        assert effect.metric == switches.full.value
     assert list(effects) == sorted(NAMES, key=lambda name: -effects[name].effect)
     seen: list[str] = []
     best = rule_effects(switches, NAMES, most=1, progress=lambda phase, done, total: seen.append(phase))
@@ -116,7 +116,7 @@ def test_a_rule_out_of_reach_of_the_queries_has_no_effect_and_costs_no_pass() ->
     problem = towns("rule idle: near(x, y) & writesTo(x, y) -> near(y, x)\n")
     switches = RuleSwitches(trained_on(problem, "model.layers=1", epochs=False), "valid", problem.valid)
     assert switches.reachable == set(NAMES)
-    assert switches.off("idle") is switches.whole
+    assert switches.off("idle") is switches.full
     assert switches.alone("idle") is switches.none
     effect = rule_effects(switches, ["idle"])["idle"]
     assert (effect.effect, effect.gain, effect.changed, effect.without) == (0.0, 0.0, 0, effect.metric)
@@ -128,7 +128,7 @@ def test_in_a_ranking_the_share_among_the_candidates_is_what_is_gained(rules: st
     trained = trained_on(problem, f"model.rules={rules}", epochs=False)
     switches = RuleSwitches(trained, "valid", problem.valid)
     effect = rule_effects(switches, ["neighbours"])["neighbours"]
-    assert switches.whole.metric == "mrr"
+    assert switches.full.metric == "mrr"
     assert effect.metric == pytest.approx(trained.evaluate("valid").metrics["mrr"])
     base = problem.knowledge.base
     index, arguments = base.decode(problem.valid.atoms)
@@ -138,7 +138,7 @@ def test_in_a_ranking_the_share_among_the_candidates_is_what_is_gained(rules: st
             row = trained.scores.rows(predicate, position, given[None])[0].astype(np.float64)
             members = base.language.members(base.language.predicates[predicate].domains[position])
             shares[i] += np.exp(row[members.tolist().index(given[position])]) / np.exp(row).sum() / 2
-    np.testing.assert_allclose(switches.whole.of_truth, shares, atol=1e-6)
+    np.testing.assert_allclose(switches.full.of_truth, shares, atol=1e-6)
     report = rule_report(trained)
     assert report.metric == "mrr"
     assert "have no label" in report.notes[0]
