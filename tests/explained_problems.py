@@ -84,7 +84,7 @@ def draw_any(dice: Random, strategy: str) -> Explained:
     knowledge = as_trained(known, grounding)
     networks = [shaken(R2N.build(knowledge, model), seed_of(dice)).eval() for _ in range(1 + one_in(4, dice))]
     source = make_source(knowledge, options)
-    made = Model(ChangedProblem.of(problem), options, tuple(networks), knowledge, source)
+    made = Model(ChangedProblem.from_problem(problem), options, tuple(networks), knowledge, source)
     rerun = Rerun(networks, known, chosen.grounder, grounding.reciprocal)
     return Explained(made, rerun, world)
 

@@ -21,7 +21,7 @@ from r2n.explanation.records import (
     Reason,
     Similar,
 )
-from r2n.explanation.rules import Context, LearnedClause, Occurrence, RuleAccount, RuleEffect, RuleReport
+from r2n.explanation.rules import LearnedClause, Occurrence, RuleAccount, RuleEffect, RuleReport
 from r2n.reporting.answers import AnswerGroup, ExampleAnswer
 from r2n.reporting.profiling import PhaseCost
 from r2n.reporting.run_report import Curve, OptionValue, PredicateSummary, RunReport, SplitResult, TrainingData
@@ -89,7 +89,6 @@ def report(name: str = "countries", *, networks: int = 1) -> RunReport:
         "explicit",
         Occurrence(12, 8, 0.75, 0.5),
         RuleEffect(1.25, 0.1, 9, 0.875, 0.625, 0.375),
-        (Context("constant", name, True, 1200, 1, 3, 4, 0.01),),
         (LearnedClause(RULES[1], 1000, 0.75, 20, None, 0.1),),
     )
     rules = RuleReport(name, "valid", 24, "ap", 0.875, 0.5, (account, RuleAccount(RULES[1], "explicit")))

@@ -166,8 +166,8 @@ class MaskingOptions(Section):
     leave_one_out: bool | None = None
 
 
-class SelectionOptions(Section):
-    """When to stop, and with which weights.
+class TrainingOptions(MaskingOptions, OptimisationOptions, ObjectiveOptions, SamplingOptions):
+    """[training]: negatives, loss, optimiser, masking, and when to stop, with which weights.
 
     With `patience`, training stops when the validation metric, measured every `validate_every` epochs, has not risen
     for so many epochs, and the best weights are restored. `with_valid` trains on the validation queries too.
@@ -176,10 +176,6 @@ class SelectionOptions(Section):
     validate_every: Whole = Field(default=10, ge=1)
     patience: Whole | None = Field(default=None, ge=1)
     with_valid: bool = False
-
-
-class TrainingOptions(SelectionOptions, MaskingOptions, OptimisationOptions, ObjectiveOptions, SamplingOptions):
-    """[training]: negatives, loss, optimiser, masking, and when to stop."""
 
 
 class Options(Section):

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -355,11 +355,13 @@ class AtomLogits:
 class Mixture:
     """Networks mixed with their counted rules: logits of a candidate's probability among those of its query.
 
-    `counts` are the rules' numbers of ground rules in the known facts.
+    `counts` are the rules' numbers of ground rules in the known facts. `_known` has, by predicate and position, the
+    indices of the known facts among the candidates, by query.
     """
 
     logits: AtomLogits
     counts: RuleCounts
+    _known: dict[tuple[int, int], tuple[RowIndex, Int64[np.ndarray, " _"]]] = field(default_factory=dict)
 
     def atoms(self, codes: Codes, position: int | None) -> LogitsOfEach:
         """The logits of atoms by each network; the mean over their positions, or as answers at one of them."""
@@ -419,8 +421,3 @@ class Mixture:
         rules = rule_probabilities(model.counted, counts, rows)
         tensor = torch.from_numpy(np.ascontiguousarray(logits)).to(rules.rest)
         return model.combination.mixed(tensor, (row, candidates[known]), rules, weighting).cpu().numpy()
-
-    @cached_property
-    def _known(self) -> dict[tuple[int, int], tuple[RowIndex, Int64[np.ndarray, " _"]]]:
-        """By predicate and position: the indices of the known facts among the candidates, by query."""
-        return {}

@@ -1,14 +1,12 @@
-"""The rules with their contexts, and the run: curves, metrics with their protocol, reliability; tokens."""
+"""The rules, and the run: curves, metrics with their protocol, reliability; tokens."""
 
 import json
 from collections.abc import Callable
-from dataclasses import asdict
 from itertools import pairwise
 
 import pytest
 from playwright.sync_api import Route, expect
 
-from r2n.explanation.rules import Context
 from tests.browser.page_fixtures import LOOKS, TOKEN
 from tests.browser.watched_page import Look, WatchedPage
 
@@ -33,22 +31,6 @@ def test_the_rules_are_a_table_that_sorts(opened: Open, narrow_or_wide: Look) ->
     clauses = next(rule["clauses"] for rule in reply["rules"] if rule["clauses"])
     opened_clauses = page.page.locator("details[open]")  # a rule of the table may say the same
     expect(opened_clauses.get_by_text(clauses[0]["clause"])).to_be_visible()
-
-
-def test_contexts_stand_with_their_rule(opened: Open) -> None:
-    page = opened("/")
-    contexts = [Context("constant", "n1", True, 9, 1, 2, 3, 0.01), Context("word", "<b>", False, 1, 9, 3, 2, 0.02)]
-
-    def with_contexts(route: Route) -> None:
-        document = route.fetch().json()
-        document["rules"][0]["contexts"] = [asdict(context) for context in contexts]
-        route.fulfill(body=json.dumps(document), content_type="application/json")
-
-    page.page.route("**/api/rules", with_contexts)
-    page.visit("/rules")
-    lines = page.page.get_by_role("list", name="Contexts").get_by_role("listitem")
-    expect(lines.nth(0)).to_contain_text("helps with constant n1 helped 9, hurt 1")
-    expect(lines.nth(1)).to_contain_text("hurts with domain <b>")
 
 
 def test_a_rule_leads_to_what_if(opened: Open) -> None:

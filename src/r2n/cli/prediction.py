@@ -99,7 +99,6 @@ def predict(
     as_json: ui.JsonOption = False,
 ) -> None:
     """Ask a trained network: one question, or a file of queries."""
-    from r2n.evaluation.calibrate import calibration_text
     from r2n.model.answers import Question
     from r2n.model.jobs import PredictionJob, predict_file
     from r2n.model.questions import AnswerOptions, answer_table, check_output, questions_table
@@ -125,8 +124,8 @@ def predict(
             job = PredictionJob(run, queries, wanted, *facts, device)
             written = predict_file(job, out, jobs=jobs, model=model, progress=shown)
         elif queries is not None:
-            table = answer_table(model, queries, **asdict(wanted))
-    ui.note(f"probabilities: {calibration_text(model.calibration)}")
+            table = answer_table(model, queries, wanted)
+    ui.note(f"probabilities: {model.calibration or 'not calibrated'}")
     if written is not None:
         ui.note(f"{written} in {out}")
     elif table is not None:
@@ -254,8 +253,8 @@ def rules(
 
 
 def print_rules(report: "RuleReport") -> None:
-    """A table of the rules, then where each helps or hurts, then what was learned for the implicit ones."""
-    metric, title, rows, texts = report.metric or "metric", report.problem, [], []
+    """A table of the rules, then what was learned for the implicit ones."""
+    metric, title, rows = report.metric or "metric", report.problem, []
     if report.metric is not None:
         values = f"{metric} {ui.number_text(report.value)}, without any rule {ui.number_text(report.none)}"
         title += f", {report.split}: {values}"
@@ -268,12 +267,8 @@ def print_rules(report: "RuleReport") -> None:
             cells[3:5] = f"{effect.effect:.3f}", f"{effect.gain:+.4f}"
             cells[5:] = ui.number_text(effect.without), ui.number_text(effect.alone)
         rows.append([ui.shortened(str(account.rule).partition(" ")[2], WIDTH_OF_RULE), *cells])
-        for c in account.contexts:
-            counts = f"{c.helped:,} helped, {c.hurt:,} hurt; elsewhere {c.helped_elsewhere:,} and {c.hurt_elsewhere:,}"
-            texts.append(f"{account.name} {'helps' if c.helps else 'hurts'} with {c.kind} {c.what}: {counts}")
     numbers = ["ground rules", "satisfied", "out(g)", "effect", "gain", f"{metric} without", f"{metric} alone"]
     ui.print_table(["rule"], numbers, rows, title)
-    ui.print_text(*texts)
     for account in (part for part in report.rules if part.kind == "implicit" and part.effect is not None):
         if not account.clauses:
             ui.print_text(f"{account.name}: no clause was learned that holds often enough to be shown")

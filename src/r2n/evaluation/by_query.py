@@ -80,10 +80,7 @@ class RankCounts:
 def precision_recall(
     queries: ClassifiedQueries, base: HerbrandBase, points: int = MOST_POINTS
 ) -> list[PrecisionRecall]:
-    """The curve of all queries, then those of the predicates, the one with the most queries first.
-
-    A predicate without true queries has none, and a single predicate none of its own.
-    """
+    """The curve of all queries, then those of predicates with a true query (if several), the most queries first."""
     from sklearn.metrics import precision_recall_curve  # takes seconds to import, and ranking needs none of it
 
     found = []
@@ -197,10 +194,7 @@ def compare_average_precision(first: Values, second: Values, truth: Bool[np.ndar
 
 
 def average_precisions(scores: np.ndarray, truth: np.ndarray) -> np.ndarray:
-    """Average precision along the last axis, many at once; equal scores are one threshold. NaN where none is true.
-
-    `scores` float (..., atoms); `truth` bool (..., atoms), or the same for all; the result is float (...).
-    """
+    """Average precision along the last axis, many at once; equal scores are one threshold. NaN where none is true."""
     order = np.argsort(-scores, axis=-1)
     ordered = np.take_along_axis(scores, order, -1)
     hits = np.take_along_axis(np.broadcast_to(truth, scores.shape), order, -1)

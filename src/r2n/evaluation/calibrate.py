@@ -3,8 +3,8 @@
     probability = sigmoid((logit - shift) / temperature)
 
 The order of atoms stays as it is. Where a logit of 0 already means that an atom is as likely as not, logits stay as
-they were trained unless labels contradict them (`fit_temperature`). Where logits are only compared with each other, as
-a softmax does, temperature and shift are fitted in any case (`fit_odds`).
+they were trained unless labels contradict them. Where logits are only compared with each other, as a softmax does,
+temperature and shift are fitted in any case.
 """
 
 from dataclasses import dataclass
@@ -77,32 +77,31 @@ class Calibrated:
         return f"temperature {self.temperature:.3g}{shift}, fitted on {self.fitted_on}"
 
 
-def calibration_text(calibration: Calibrated | None) -> str:
-    """Whether probabilities are calibrated, and on what."""
-    if calibration is None:
-        return "not calibrated"
-    return str(calibration) if calibration.is_as_trained else f"calibrated: {calibration}"
-
-
 def fit_temperature(
     logits: Logits,
     truth: Truths,
     groups: Groups,
     *,
     fitted_on: str,
+    compares: bool = False,
     may_shift: bool = True,
     weights: Logits | None = None,
 ) -> Calibrated | None:
     """As trained, or a temperature of 1 or more, or that and a shift; None where labels are too few.
 
+    If a training only `compares` logits, it is the temperature and shift of least log-loss in any case; a weak prior
+    keeps the temperature finite if a threshold separates the labels.
+
     Fitted to some groups of labels, a change must lower the Brier score of the others by more than one and a half
     standard errors (of sums over groups, whose atoms may be wrong together), a shift alone by more than two.
     `weights` say for how many atoms each stands.
     """
-    if _are_few(truth):
+    if int(np.bincount(truth, minlength=2).min()) < FEWEST_LABELS:
         return None
     own = np.unique(groups, return_inverse=True)[1]
     weights = np.ones(len(logits)) if weights is None else weights
+    if compares:
+        return Calibrated(*_least_loss(logits, truth, weights, prior=PRIOR, surest=exp(-MOST_CHANGE)), fitted_on)
     trained = weights * _brier(logits, truth, 1.0, 0.0)
     warmer, shifted = (
         weights * _cross_fitted(logits, truth, own, has_shift, weights) for has_shift in (False, may_shift)
@@ -188,36 +187,21 @@ def _brier(logits: Logits, truth: Truths, temperature: float, shift: float) -> L
     return (expit((logits - shift) / temperature) - truth) ** 2
 
 
-def fit_odds(logits: Logits, truth: Truths, *, fitted_on: str, weights: Logits | None = None) -> Calibrated | None:
-    """The temperature and shift of least log-loss; None where labels are too few.
-
-    `weights` say for how many atoms each stands. A weak prior keeps the temperature finite if a threshold separates the
-    labels.
-    """
-    if _are_few(truth):
-        return None
-    return Calibrated(*_least_loss(logits, truth, weights, prior=PRIOR, surest=exp(-MOST_CHANGE)), fitted_on)
-
-
 def _least_loss(
-    logits: Logits, truth: Truths, weights: Logits | None = None, *, prior: float, surest: float, has_shift: bool = True
+    logits: Logits, truth: Truths, weights: Logits, *, prior: float, surest: float, has_shift: bool = True
 ) -> tuple[float, float]:
     """The temperature, of `surest` or more, and the shift of least log-loss; `prior` believes in no change."""
-    signs, counts = np.where(truth, -1.0, 1.0), np.ones(len(logits)) if weights is None else weights
+    signs = np.where(truth, -1.0, 1.0)
 
     def loss(at: np.ndarray) -> tuple[float, np.ndarray]:
         slope = exp(-at[0])
         wrong = signs * (slope * logits - at[1])
-        pull = counts * signs * expit(wrong)
+        pull = weights * signs * expit(wrong)
         slopes = np.array([-slope * (pull @ logits), -pull.sum()]) + prior * at
-        return float(np.logaddexp(0.0, wrong) @ counts) + prior * float(at @ at) / 2, slopes
+        return float(np.logaddexp(0.0, wrong) @ weights) + prior * float(at @ at) / 2, slopes
 
     most = MOST_SHIFT if has_shift else 0.0
     bounds = [(log(surest), MOST_CHANGE), (-most, most)]
     found: Any = minimize(loss, np.zeros(2), jac=True, method="L-BFGS-B", bounds=bounds)
     temperature = exp(float(found.x[0]))
     return temperature, float(found.x[1]) * temperature
-
-
-def _are_few(truth: Truths) -> bool:
-    return int(np.bincount(truth, minlength=2).min()) < FEWEST_LABELS

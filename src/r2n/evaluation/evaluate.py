@@ -8,7 +8,7 @@ from jaxtyping import Float64, Int64
 from r2n.data.herbrand import Codes, HerbrandBase, QueryPattern, RowIndex
 from r2n.data.knowledge_base import Evidence, KnowledgeBase
 from r2n.errors import ConfigError, GroundingError
-from r2n.evaluation.ranking import DEFAULT_OPTIONS, EvaluationOptions, Filter, rank
+from r2n.evaluation.ranking import DEFAULT_OPTIONS, EvaluationOptions, Filter, rank, true_atoms
 from r2n.evaluation.report import Report, Score, classify
 from r2n.grounding.counting import RuleCounts, split_rules
 from r2n.grounding.known_body import KnownBodyGrounder
@@ -37,7 +37,7 @@ class RulesAlone:
     _patterns: dict[tuple[int, int], _ByRow] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, knowledge: KnowledgeBase) -> "RulesAlone | None":
+    def from_knowledge(cls, knowledge: KnowledgeBase) -> "RulesAlone | None":
         """None where no rule can be counted, or not at once."""
         rules, store = split_rules(knowledge)[1], Store(knowledge)
         if not rules or len(rules) > MOST_RULES:
@@ -46,13 +46,9 @@ class RulesAlone:
         if sum(query.estimate() for query in queries) > MOST_GROUND_RULES:
             return None
         try:
-            return cls.by(RuleCounts.of(store, rules))
+            counts = RuleCounts.of(store, rules)
         except GroundingError:  # the estimate was wrong
             return None
-
-    @classmethod
-    def by(cls, counts: RuleCounts) -> "RulesAlone":
-        """What rules say by their counts."""
         atoms, number = np.unique(counts.codes, return_inverse=True)
         masses = np.bincount(number, counts.confidences[counts.rule] * counts.counts**POWER, minlength=len(atoms))
         return cls(counts.base, atoms, np.log(np.expm1(masses)))
@@ -98,7 +94,9 @@ def evaluate(
     """
     graphs = FullGraph(source) if isinstance(source, FactorGraph) else source
     logits = AtomLogits(model, graphs, evidence if evidence is not None else Evidence.empty())
-    return evaluate_scores(logits, queries, model.base, Filter.by(evidence), split=split)
+    known = [] if evidence is None else [evidence]
+    filtered = Filter(true_atoms(known), ("evidence",) * len(known))
+    return evaluate_scores(logits, queries, model.base, filtered, split=split)
 
 
 def evaluate_scores(

@@ -109,10 +109,7 @@ def average_precision(scores: Float[np.ndarray, " atoms"], truth: Bool[np.ndarra
 def roc_auc_by_group(
     scores: Float[np.ndarray, " atoms"], truth: Bool[np.ndarray, " atoms"], groups: Int64[np.ndarray, " atoms"]
 ) -> Float64[np.ndarray, " _"]:
-    """ROC-AUC inside each group, in ascending order of `groups`; NaN where a group has one class only.
-
-    It is the share of pairs (a true atom, a false atom) that the scores order rightly, equal scores for a half.
-    """
+    """ROC-AUC inside each group, ascending; equal scores count one half. NaN where a group has one class only."""
     _refuse_nan(scores)
     level, group = levels(scores), np.unique(groups, return_inverse=True)[1]
     span = len(scores) + 1  # more than there are levels
@@ -237,30 +234,14 @@ def metric(name: str, task: Task, *, higher_is_better: bool = True, upper: float
 
 metric("ap", "classification")(lambda logits, truth, groups: average_precision(logits, truth))
 metric("roc_auc_macro", "classification")(roc_auc_macro)
-
-
-@metric("accuracy", "classification")
-def accuracy(logits: np.ndarray, truth: np.ndarray, groups: np.ndarray) -> float:
-    """The share of atoms that are true where their logit is above 0, and false elsewhere."""
-    return _mean((logits > 0) == truth)
-
-
-@metric("brier", "classification", higher_is_better=False)
-def brier(logits: np.ndarray, truth: np.ndarray, groups: np.ndarray) -> float:
-    """The mean of (p - y)^2."""
-    return _mean((expit(logits) - truth) ** 2)
-
-
-@metric("ece", "classification", higher_is_better=False)
-def expected_calibration_error(logits: np.ndarray, truth: np.ndarray, groups: np.ndarray) -> float:
-    """The expected calibration error over ten bins."""
-    return calibration(expit(logits), truth).ece
-
-
-@metric("mrr", "ranking")
-def reciprocal_ranks(ranks: Float64[np.ndarray, " batch"]) -> Float64[np.ndarray, " batch"]:
-    """1 / rank."""
-    return 1 / ranks
+metric("accuracy", "classification")(lambda logits, truth, groups: _mean((logits > 0) == truth))
+metric("brier", "classification", higher_is_better=False)(
+    lambda logits, truth, groups: _mean((expit(logits) - truth) ** 2)
+)
+metric("ece", "classification", higher_is_better=False)(
+    lambda logits, truth, groups: calibration(expit(logits), truth).ece
+)
+metric("mrr", "ranking")(lambda ranks: 1 / ranks)
 
 
 for k in (1, 3, 10):

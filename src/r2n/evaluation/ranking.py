@@ -24,10 +24,7 @@ Part = TypeVar("Part")
 
 @dataclass(frozen=True, eq=False)
 class Filter:
-    """True atoms that are no candidates of a query, and the splits they are of; the queries are always added.
-
-    Never for negative samples in training: the network would learn what is held out.
-    """
+    """True atoms that are no candidates of a query, and their splits; never for negatives in training."""
 
     facts: Codes
     splits: tuple[str, ...]
@@ -38,12 +35,6 @@ class Filter:
         every = {TRAIN: problem.train, **problem.queries}
         chosen = tuple(every) if splits is None else tuple(splits)
         return cls(true_atoms(every[split] for split in chosen), chosen)
-
-    @classmethod
-    def by(cls, evidence: Evidence | None) -> "Filter":
-        """The true atoms of evidence, if there is any."""
-        parts = [] if evidence is None else [evidence]
-        return cls(true_atoms(parts), ("evidence",) * len(parts))
 
     def words(self, split: str) -> str:
         """What a report on the queries of a split says."""
@@ -93,10 +84,7 @@ class ScoreByRow(Protocol):
     """Scores of all candidates of rows at once."""
 
     def rows(self, predicate: int, position: int, given: Given) -> Float[np.ndarray, "rows candidates"]:
-        """The scores of a predicate's atoms with each constant of the open position's domain, in its order.
-
-        The array is the caller's, to write in.
-        """
+        """The scores with each constant of the open position's domain, in its order; the array is the caller's."""
         ...
 
 

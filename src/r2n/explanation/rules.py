@@ -1,6 +1,6 @@
 """What rules do: how often they hold, where they are used, and what implicit rules have learned."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from itertools import permutations
@@ -8,12 +8,8 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float64, Int64
-from scipy.sparse import csc_array, csr_array, hstack
 from scipy.special import expit
-from scipy.stats import hypergeom
 
-from r2n.data.features import Features, bags_of_words
-from r2n.data.herbrand import Codes, HerbrandBase
 from r2n.data.knowledge_base import Evidence
 from r2n.files import finite
 from r2n.grounding.counting import RuleCounts
@@ -23,7 +19,6 @@ from r2n.network.factor_graph import FactorGraph, known_truths
 
 Kind = Literal["explicit", "implicit", "counted"]
 """How a network reads a rule."""
-MarkKind = Literal["predicate", "word", "constant"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,24 +49,6 @@ class RuleEffect:
     metric: float | None = None
     without: float | None = None
     alone: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Context:
-    """Queries of one kind on which a rule helps, or hurts, more often than on others.
-
-    `kind` and `what` select them: queries with this constant, predicate or word. Queries that the rule does not change
-    are not counted. `p` is the p-value of a random draw, times the number of tests.
-    """
-
-    kind: MarkKind
-    what: str
-    helps: bool
-    helped: int
-    hurt: int
-    helped_elsewhere: int
-    hurt_elsewhere: int
-    p: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +91,6 @@ class RuleAccount:
     kind: Kind
     occurrence: Occurrence | None = None
     effect: RuleEffect | None = None
-    contexts: tuple[Context, ...] = ()
     clauses: tuple[LearnedClause, ...] = ()
 
     @property
@@ -127,9 +103,8 @@ class RuleAccount:
         numbers = dict.fromkeys((*Occurrence.__dataclass_fields__, *RuleEffect.__dataclass_fields__))
         for part in (self.occurrence, self.effect):
             numbers |= {} if part is None else asdict(part)
-        contexts, clauses = [asdict(part) for part in self.contexts], [part.to_dict() for part in self.clauses]
         named = {"name": self.name, "text": str(self.rule), "kind": self.kind}
-        return {**named, **numbers, "contexts": contexts, "clauses": clauses}
+        return {**named, **numbers, "clauses": [part.to_dict() for part in self.clauses]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +112,7 @@ class RuleReport:
     """What the rules of a trained network do, those with the largest effect first.
 
     `metric` is the name of the metric, `value` its value with all rules, `none` that without any. `left_out` is the
-    number of rules that are not reported. `contexts_on` names the labelled atoms on which contexts were sought.
+    number of rules that are not reported.
     """
 
     problem: str
@@ -148,7 +123,6 @@ class RuleReport:
     none: float | None
     rules: tuple[RuleAccount, ...]
     left_out: int = 0
-    contexts_on: str | None = None
     notes: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
@@ -190,85 +164,6 @@ def counted_occurrences(counts: RuleCounts, evidence: Evidence) -> dict[str, Occ
         rule.name: Occurrence(int(number[j]), int(known[j]), float(hold[j] / known[j]) if known[j] else None)
         for j, rule in enumerate(counts.rules)
     }
-
-
-LEAST_CHANGE = 0.01  # of a probability: below, a change neither helps nor hurts
-SUPPORT = 5  # atoms with a mark that the rule changes, and as many without it
-LEVEL = 0.01
-MOST_CONTEXTS = 4  # contexts of a rule
-
-Gains = Float64[np.ndarray, " atoms"]
-"""How much more probable a rule makes the truth of each atom."""
-
-
-@dataclass(frozen=True, eq=False)
-class Marks:
-    """The marks of atoms: `has[i, m]` is 1 if atom i has mark m, of this kind and name."""
-
-    names: tuple[tuple[MarkKind, str], ...]
-    has: csc_array
-
-    @classmethod
-    def from_atoms(cls, base: HerbrandBase, codes: Codes, features: Mapping[str, Features]) -> "Marks":
-        """The marks of atoms, in the order in which they are reported."""
-
-        def indicators(columns: Int64[np.ndarray, "atoms _"], size: int) -> csr_array:
-            rows, positions = np.nonzero(columns >= 0)
-            ones = np.ones(len(rows), np.int64), (rows, columns[rows, positions])
-            return csr_array(ones, shape=(len(columns), size))
-
-        index, arguments = base.decode(codes)
-        predicates, constants = [p.name for p in base.language.predicates], base.language.constants
-        has_constant = indicators(arguments, len(constants))
-        names: list[tuple[MarkKind, str]] = [("predicate", name) for name in predicates]
-        parts = [indicators(index[:, None], len(predicates))]
-        for part in (part for part in features.values() if part.texts is not None):
-            bags = bags_of_words(part.texts or (), np.ones(len(part), bool))
-            pick = indicators(part.constants[:, None], len(constants)).T
-            names.extend(("word", f"{word} ({part.domain.name})") for word in bags.vocabulary)
-            parts.append(has_constant @ pick @ bags.known)
-        names.extend(("constant", name) for name in constants)
-        has = csc_array(hstack([*parts, has_constant], format="csc") > 0, dtype=np.int64)
-        used = np.flatnonzero(np.diff(has.indptr) >= SUPPORT)
-        return cls(tuple(names[m] for m in used), csc_array(has[:, used]))
-
-
-def find_contexts(marks: Marks, gains: Mapping[str, Gains]) -> dict[str, tuple[Context, ...]]:
-    """For each rule, by name, the marks that separate the atoms it helps from those it hurts, the surest first.
-
-    The p of each is multiplied by the number of marks that were tested for all rules. Of marks that the same atoms
-    have, the first is given.
-    """
-    tested = {name: _tested(marks, gain) for name, gain in gains.items()}
-    tests, found = sum(number for number, _ in tested.values()), {}
-    for name, (_, contexts) in tested.items():
-        sure: dict[int, Context] = {}
-        for same, context in contexts:
-            if context.p * tests <= LEVEL:
-                sure.setdefault(same, replace(context, p=context.p * tests))
-        found[name] = tuple(sure.values())[:MOST_CONTEXTS]
-    return found
-
-
-def _tested(marks: Marks, gain: Gains) -> tuple[int, list[tuple[int, Context]]]:
-    """How many marks were tested for a rule; those with a small p, each with the first mark of the same atoms."""
-    helped, hurt = gain > LEAST_CHANGE, gain < -LEAST_CHANGE
-    helps, hurts = int(helped.sum()), int(hurt.sum())
-    with_help, with_hurt = (np.asarray(marks.has.T @ which.astype(np.int64), np.int64) for which in (helped, hurt))
-    size = with_help + with_hurt
-    tried = np.flatnonzero((size >= SUPPORT) & (helps + hurts - size >= SUPPORT)) if helps and hurts else size[:0]
-    drawn = hypergeom(helps + hurts, helps, size[tried])
-    p = np.minimum(1.0, 2 * np.minimum(drawn.cdf(with_help[tried]), drawn.sf(with_help[tried] - 1)))
-    # equal sets of atoms have equal sums of random numbers, which wrap around alike
-    sums = np.asarray(marks.has.T @ (np.random.default_rng(0).integers(1, 2**62, len(gain)) * (helped | hurt)))
-    _, first, back = np.unique(sums, return_index=True, return_inverse=True)
-    found = []
-    for i in np.lexsort((tried, p))[: int((p <= LEVEL).sum())]:
-        m, positive, negative = int(tried[i]), int(with_help[tried[i]]), int(with_hurt[tried[i]])
-        counts = positive, negative, helps - positive, hurts - negative
-        context = Context(*marks.names[m], positive * hurts > negative * helps, *counts, float(p[i]))
-        found.append((int(first[back[m]]), context))
-    return len(tried), found
 
 
 MOST_RENAMED = 4  # variables: with more, clauses are compared by the names they have

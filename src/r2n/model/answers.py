@@ -22,7 +22,6 @@ from r2n.logic.language import Language, Predicate
 
 if TYPE_CHECKING:
     import pandas
-    import polars
 
 MOST_ASKED = 20_000_000
 MOST_PRINTED = 10
@@ -142,10 +141,7 @@ class Answers(Sequence[Answer]):
         return replace(self, **{name: part if part is None else part[which] for name, part in columns.items()})
 
     def ranked(self, top: int | None = None) -> "Answers":
-        """The `top` atoms that are not refused: known to be true first, known to be false last, else by logit.
-
-        Atoms whose logits are equal, as in a ranking, stay in order.
-        """
+        """The `top` atoms that are not refused: known true ones first, known false ones last, else by logits."""
         certainty = np.where(self.truths < 0, 0, 2 * self.truths - 1)
         order = np.lexsort((-levels(self.logits), -certainty))
         return self.kept(order[~self.is_refused[order]][:top])
@@ -179,18 +175,40 @@ class Answers(Sequence[Answer]):
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        return answers_html(self)
+        """A table for a notebook, in the colours of the page around it; names are text, never markup."""
+        rows = []
+        track = f'<rect width="{BAR}" height="8" rx="2" fill="currentColor" fill-opacity="0.15"/>'
+        for number, item in enumerate(self.items[:MOST_ROWS], start=1):
+            filled = f'width="{BAR * item.probability:.1f}" height="8" rx="2" fill="currentColor" fill-opacity="0.7"'
+            cells = [
+                str(number),
+                f"<code><bdi>{escape(shortened(printable(item.atom), LONGEST_NAME))}</bdi></code>",
+                escape(probability_text(item.probability)),
+                f'<svg width="{BAR}" height="8" aria-hidden="true">{track}<rect {filled}/></svg>',
+                escape(known_text(item)),
+                escape(probability_text(item.network)),
+                *([] if item.spread is None else [f"{item.logit:.2f} ± {item.spread:.2f}"]),
+            ]
+            rows.append("".join(["<tr>", *(f'<td style="text-align:left">{cell}</td>' for cell in cells), "</tr>"]))
+        heads = ["", "atom", "probability", "", "known", "predicted", *["logit ± spread"] * (self.spread is not None)]
+        head = "".join(f'<th scope="col" style="text-align:left">{text}</th>' for text in heads)
+        texts = [
+            f"{counted(len(self), 'answer')} to {counted(self.asked, 'atom')} asked",
+            *[f"the first {MOST_ROWS} are shown"] * (len(self) > MOST_ROWS),
+            *[f"{counted(self.left_out, 'atom')} left out, which nothing is known of"] * bool(self.left_out),
+            *[f"{counted(self.hidden, 'atom')} not shown, known already"] * bool(self.hidden),
+            *[f"{counted(self.refused, 'atom')} of new constants cannot be answered"] * bool(self.refused),
+            "not calibrated" if self.calibration is None else self.calibration.in_words,
+        ]
+        table = f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+        return f'<div style="overflow-x:auto">{table}<p>{escape("; ".join(texts))}</p></div>'
 
     def to_arrow(self) -> pa.Table:
         """An Arrow table, one row for each answer: rank, predicate, arguments, probability and what `Answer` has."""
-        return self.table(self.columns)
-
-    def table(self, arguments: Sequence[str] = ()) -> pa.Table:
-        """The same, with other names of the argument columns (by default `argument_1`, ...)."""
         language, (index, ids) = self.base.language, self.base.decode(self.atoms)
         arity = int((ids >= 0).any(axis=0).sum()) if len(self) else ids.shape[1]
         constants, columns = pa.array(language.constants, pa.string()), dict[str, Any]()
-        for i, name in enumerate(arguments or unnamed_arguments(arity)):
+        for i, name in enumerate(self.columns or unnamed_arguments(arity)):
             part = ids[:, i] if i < ids.shape[1] else np.full(len(self), -1)
             columns[name] = constants.take(pa.array(part, pa.int64(), mask=part < 0))
         refused = self.is_refused
@@ -214,43 +232,9 @@ class Answers(Sequence[Answer]):
         boolean = optional_library("pandas").BooleanDtype()
         return self.to_arrow().to_pandas(types_mapper={pa.bool_(): boolean}.get)
 
-    def to_polars(self) -> "polars.DataFrame":
-        """A polars data frame."""
-        return optional_library("polars").from_arrow(self.to_arrow())
-
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """For every library that reads Arrow tables: DuckDB, polars, pandas, pyarrow."""
         return self.to_arrow().__arrow_c_stream__(requested_schema)
-
-
-def answers_html(answers: "Answers") -> str:
-    """A table for a notebook, in the colours of the page around it; names are text, never markup."""
-    rows = []
-    track = f'<rect width="{BAR}" height="8" rx="2" fill="currentColor" fill-opacity="0.15"/>'
-    for number, item in enumerate(answers.items[:MOST_ROWS], start=1):
-        filled = f'width="{BAR * item.probability:.1f}" height="8" rx="2" fill="currentColor" fill-opacity="0.7"'
-        cells = [
-            str(number),
-            f"<code><bdi>{escape(shortened(printable(item.atom), LONGEST_NAME))}</bdi></code>",
-            escape(probability_text(item.probability)),
-            f'<svg width="{BAR}" height="8" aria-hidden="true">{track}<rect {filled}/></svg>',
-            escape(known_text(item)),
-            escape(probability_text(item.network)),
-            *([] if item.spread is None else [f"{item.logit:.2f} ± {item.spread:.2f}"]),
-        ]
-        rows.append("".join(["<tr>", *(f'<td style="text-align:left">{cell}</td>' for cell in cells), "</tr>"]))
-    heads = ["", "atom", "probability", "", "known", "predicted", *["logit ± spread"] * (answers.spread is not None)]
-    head = "".join(f'<th scope="col" style="text-align:left">{text}</th>' for text in heads)
-    texts = [
-        f"{counted(len(answers), 'answer')} to {counted(answers.asked, 'atom')} asked",
-        *[f"the first {MOST_ROWS} are shown"] * (len(answers) > MOST_ROWS),
-        *[f"{counted(answers.left_out, 'atom')} left out, which nothing is known of"] * bool(answers.left_out),
-        *[f"{counted(answers.hidden, 'atom')} not shown, known already"] * bool(answers.hidden),
-        *[f"{counted(answers.refused, 'atom')} of new constants cannot be answered"] * bool(answers.refused),
-        "not calibrated" if answers.calibration is None else answers.calibration.in_words,
-    ]
-    table = f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
-    return f'<div style="overflow-x:auto">{table}<p>{escape("; ".join(texts))}</p></div>'
 
 
 def known_text(item: "Answer") -> str:
@@ -291,10 +275,7 @@ class Question:
     def of(
         cls, base: HerbrandBase, name: str, terms: Sequence[str | None], written: AtomText | None = None
     ) -> "Question":
-        """The question for a predicate's atoms with these constants; None stands for every one.
-
-        Errors show where in the text it is, if it was `written`.
-        """
+        """The question for atoms of a predicate with these terms; None stands for every one. Errors show `written`."""
         with _shown(written, None):
             predicate = base.language.predicate(name)
         if len(terms) != predicate.arity:

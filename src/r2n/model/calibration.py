@@ -14,13 +14,12 @@ from r2n.data.knowledge_base import Evidence
 from r2n.data.problem import TRAIN
 from r2n.errors import CheckpointError, DataError, counted
 from r2n.evaluation.by_query import RankedQueries
-from r2n.evaluation.calibrate import FEWEST_LABELS, Calibrated, fit_odds, fit_temperature, unless_contradicted, warmed
+from r2n.evaluation.calibrate import FEWEST_LABELS, Calibrated, fit_temperature, unless_contradicted, warmed
 from r2n.evaluation.metrics import drawn
 from r2n.evaluation.ranking import EvaluationOptions, Filter, rank
 from r2n.files import read_file
 from r2n.model.run import Run
 from r2n.network.r2n import R2N
-from r2n.options import Options
 from r2n.scoring import AtomLogits
 from r2n.store.checkpoint import checkpoint_digest, write_atomically
 from r2n.store.folder import RunFolder, digest
@@ -51,12 +50,13 @@ def calibrate(run: Run) -> Calibrated | None:
         facts = int(valid.truth.sum())
         words = f"{counted(facts, 'validation fact')} and {counted(len(valid) - facts, 'corruption')} of them"
     found, groups = logits(valid.atoms), query_groups(base, valid.atoms, valid.truth)
-    fitted, hidden = _fitted(found, valid.truth, groups, options, words, weights=weights), None
+    compares, hidden = options.training.compares_facts, None
+    fitted = fit_temperature(found, valid.truth, groups, fitted_on=words, compares=compares, weights=weights)
     are_apart = found[valid.truth].min(initial=np.inf) > found[~valid.truth].max(initial=-np.inf)
     if fitted is None or are_apart:
         hidden = _on_hidden_facts(run, logits)
         fitted = hidden or fitted
-        if fitted is not None and not options.training.compares_facts:
+        if fitted is not None and not compares:
             fitted = warmed(fitted, found, valid.truth, groups, fitted_on=words, weights=weights)
     if is_drawn and fitted is None:
         too_few = "training asks no corruption of them" if valid.truth.all() else f"{words} are too few"
@@ -95,22 +95,6 @@ def _in_bounds(fitted: Calibrated, run: Run, logits: AtomLogits, facts: Codes) -
         return fitted
     why = f"fitted on {fitted.fitted_on}, right first answers would have a mean probability of {mean:.3f}, though"
     return Calibrated(1.0, 0.0, fitted.fitted_on, f"{why} {100 * share:.0f} % of first answers are right")
-
-
-def _fitted(
-    logits: np.ndarray,
-    truth: np.ndarray,
-    groups: np.ndarray,
-    options: Options,
-    words: str,
-    *,
-    may_shift: bool = True,
-    weights: np.ndarray | None = None,
-) -> Calibrated | None:
-    """A logit of 0 means something where the loss is that of single atoms; a softmax only compares."""
-    if not options.training.compares_facts:
-        return fit_temperature(logits, truth, groups, fitted_on=words, may_shift=may_shift, weights=weights)
-    return fit_odds(logits, truth, fitted_on=words, weights=weights)
 
 
 def query_groups(base: HerbrandBase, atoms: Codes, truth: np.ndarray) -> np.ndarray:
@@ -169,7 +153,8 @@ def _on_hidden_facts(run: Run, logits: AtomLogits) -> Calibrated | None:
     found, truth, atoms = (np.concatenate(part) for part in zip(*asked, strict=True))
     groups = query_groups(logits.model.base, atoms, truth)
     words = f"{counted(int(truth.sum()), 'hidden training fact')} and {counted(int((~truth).sum()), 'negative')}"
-    return _fitted(found, truth, groups, run.options, words, may_shift=False)  # negatives are as many as one likes
+    compares = training.compares_facts  # without a shift: negatives are as many as one likes
+    return fit_temperature(found, truth, groups, fitted_on=words, compares=compares, may_shift=False)
 
 
 def hidden_logits(step: Step, models: tuple[R2N, ...], *, by_atom: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -29,7 +29,7 @@ from r2n.data.knowledge_base import (
 from r2n.data.problem import Problem
 from r2n.data.records import shortened
 from r2n.data.tables import Facts, Table, read_facts
-from r2n.errors import ConfigError, DataError, Location
+from r2n.errors import ConfigError, DataError
 from r2n.logic.language import Language
 from r2n.logic.theory import Theory
 from r2n.network.constant_embedding import ModuleChannel
@@ -56,7 +56,7 @@ class ChangedProblem:
     features: tuple[tuple[str, str, object], ...] = ()
 
     @classmethod
-    def of(cls, problem: Problem) -> "ChangedProblem":
+    def from_problem(cls, problem: Problem) -> "ChangedProblem":
         """A problem as it was in training: each fact given once."""
         return cls(problem, problem.knowledge, np.ones(len(problem.train), np.int64))
 
@@ -88,7 +88,7 @@ class ChangedProblem:
         added, encoded = self._encoded(base, groups, stated)
         old, order = _recoded(self.problem.train, self.base, base)
         times = self.times[order]
-        _check_consistent(base, old, added, encoded)
+        _check(base, old, added, encoded)
         union = np.union1d(old.atoms, added.atoms)
         truth, counts = np.zeros(len(union), bool), np.zeros(len(union), np.int64)
         for part, number in ((old, times), (added, 1)):
@@ -114,7 +114,7 @@ class ChangedProblem:
         groups, stated = _gathered(given, self.problem.knowledge.theory, self.base)
         old = self.problem.train
         removed, encoded = self._encoded(self.base, groups, stated)
-        _check_present(self.base, old, removed, encoded)
+        _check(self.base, old, removed, encoded, removed=True)
         times = self.times.copy()
         times[np.searchsorted(old.atoms, removed.atoms)] -= 1
         kept = times > 0
@@ -133,16 +133,13 @@ class ChangedProblem:
                 raise DataError(what, hint="codes are those of `Model.base`; new constants come as text or tables")
             parts.append(_recoded(part, self.base, base)[0])
         for i, part in enumerate(parts[1:], start=1):
-            _check_consistent(base, _joined(parts[:i]), part, None)
+            _check(base, _joined(parts[:i]), part, None)
         return _joined(parts), encoded
 
     def _settled(
         self, base: HerbrandBase, evidence: Evidence, times: np.ndarray, wanted: Set[tuple[str, str]] = frozenset()
     ) -> "ChangedProblem":
-        """The evidence in the smallest language that holds the training's, and all constants declared or in facts.
-
-        The features of other constants are forgotten; those of a `wanted` one outside its domain are refused.
-        """
+        """The evidence in the smallest language that holds it; other features are dropped, unless `wanted`."""
         language = self._language(base, evidence)
         new = np.flatnonzero(constant_ids(language, self.trained) < 0)
         members = ((domain.name, np.intersect1d(new, language.members(domain))) for domain in language.domains)
@@ -224,42 +221,30 @@ def _known(old: Evidence, given: Evidence) -> np.ndarray:
     return np.where(is_known, old.truth[rows] if len(old) else False, -1)
 
 
-def _first(
-    base: HerbrandBase, given: Evidence, which: np.ndarray, encoded: EncodedFacts | None
-) -> tuple[str, str, Location | None]:
-    """The name of the first atom that is marked, its truth as a word, and where it was given."""
-    number = int(which.argmax())
-    code, truth = given.atoms[number : number + 1], str(bool(given.truth[number])).lower()
-    where = None
+def _check(
+    base: HerbrandBase, old: Evidence, given: Evidence, encoded: EncodedFacts | None, *, removed: bool = False
+) -> None:
+    """Refuse facts that contradict what is known, or that are `removed` and not among the facts."""
+    known = _known(old, given)
+    absent = known < 0
+    wrong = (known != given.truth) & (removed | ~absent)
+    if not wrong.any():
+        return
+    is_absent = removed and bool(absent.any())
+    number = int((absent if is_absent else wrong).argmax())
+    code, truth, where = given.atoms[number : number + 1], str(bool(given.truth[number])).lower(), None
     if encoded is not None and len(rows := np.flatnonzero(encoded.codes == code)):
         where = encoded.location(int(rows[0]))
-    return base.names(code)[0], truth, where
-
-
-def _check_consistent(base: HerbrandBase, old: Evidence, new: Evidence, encoded: EncodedFacts | None) -> None:
-    known = _known(old, new)
-    wrong = (known >= 0) & (known != new.truth)
-    if wrong.any():
-        name, truth, where = _first(base, new, wrong, encoded)
-        what = f"{name} is known to be {'false' if truth == 'true' else 'true'}, and now given as {truth}"
-        raise DataError(what, where=where, hint="take back what is known first: without_facts, or --without")
-
-
-def _check_present(base: HerbrandBase, old: Evidence, gone: Evidence, encoded: EncodedFacts) -> None:
-    known = _known(old, gone)
-    absent, wrong = known < 0, known != gone.truth
-    if wrong.any():
-        name, truth, where = _first(base, gone, absent if absent.any() else wrong, encoded)
-        why = f"is known to be {'false' if truth == 'true' else 'true'}: as {truth}"
-        why = "is not among the facts, so" if absent.any() else why
-        raise DataError(f"{name} {why} it cannot be taken back", where=where)
+    name, other = base.names(code)[0], "false" if truth == "true" else "true"
+    if not removed:
+        hint = "take back what is known first: without_facts, or --without"
+        raise DataError(f"{name} is known to be {other}, and now given as {truth}", where=where, hint=hint)
+    why = "is not among the facts, so" if is_absent else f"is known to be {other}: as {truth}"
+    raise DataError(f"{name} {why} it cannot be taken back", where=where)
 
 
 def with_features(trained: R2N, training: KnowledgeBase, now: KnowledgeBase, options: ModelOptions) -> R2N:
-    """The network with the features of what is known now, which an encoder turns into vectors; its weights stay.
-
-    Vocabularies and scales are those of the training's evidence. A new constant without features has no vector.
-    """
+    """The network with the features of what is known now; weights, vocabularies and scales are the training's."""
     ids = torch.from_numpy(constant_ids(now.language, training.language))
     known_then = replace(now, evidence=_recoded(training.evidence, training.base, now.base)[0])
     encoders = {part.domain: part.module for part in trained.modules() if isinstance(part, ModuleChannel)}

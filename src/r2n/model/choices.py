@@ -75,10 +75,7 @@ def _withdrawn(problem: Problem, options: Options, choices: list[Choice]) -> lis
 
 
 def _asks_for_rows(problem: Problem, options: Options) -> bool:
-    """Whether this is a large graph to be completed: true queries alone.
-
-    Options that say how facts are asked, or which network answers, leave nothing to choose.
-    """
+    """Whether this is a large graph with true queries alone, and no option says how facts are asked or answered."""
     knowledge, settled = problem.knowledge, options.training.model_fields_set | options.model.model_fields_set
     if settled & SETTLING or (options.model.reasoner != "none" and "reasoner" in settled):
         return False
@@ -149,11 +146,7 @@ def _for_labels(problem: Problem, options: Options) -> Iterator[Choice]:
 
 
 def labelled_predicates(knowledge: KnowledgeBase) -> dict[str, tuple[int, int]]:
-    """The open predicates whose labelled false facts are their negatives, each with its true and false facts.
-
-    A few false facts of a pair next to many true ones are no sample of what is false; of one position they are all that
-    is known of it.
-    """
+    """Open predicates whose labelled false facts are their negatives, with counts; of pairs, not a few of many."""
     base, evidence = knowledge.base, knowledge.evidence
     is_open = ~closed_atoms(base, evidence.atoms)
     index, truth = base.decode(evidence.atoms[is_open])[0], evidence.truth[is_open]

@@ -42,7 +42,7 @@ def baseline_scores(logits: AtomLogits, problem: Problem) -> dict[str, Score]:
     if asked > (MOST_CANDIDATES_WITH_LAYERS if model.counted is not None and len(model.layers) else MOST_CANDIDATES):
         return found
     if model.counted is None:
-        if (rules := RulesAlone.of(problem.knowledge)) is not None:
+        if (rules := RulesAlone.from_knowledge(problem.knowledge)) is not None:
             found[RULES] = rules
         if model.input_score:
             alone, *others = map(_without_layers, logits.models)

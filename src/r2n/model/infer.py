@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from scipy.special import expit
+from scipy.special import expit, logit
 
 from r2n.data.herbrand import Codes
 from r2n.data.problem import Problem
@@ -37,15 +37,11 @@ class Marginals:
     clash: Clash | None = None
 
     def report(self, problem: Problem, split: str) -> Report | None:
-        """How good the probabilities are on a split that was asked for; None where its labels are all true.
-
-        Those would be ranked among all other atoms, which were not asked for.
-        """
+        """How good the probabilities are on a split that was asked for; None where its labels are all true."""
         queries = problem.queries[split]
         if queries.truth.all():
             return None
-        sure = np.clip(self.probability, SURE, 1 - SURE)
-        logits = np.log(sure / (1 - sure))
+        logits = logit(np.clip(self.probability, SURE, 1 - SURE))
         rows = np.searchsorted(self.atoms, queries.atoms)
         return classify(lambda _: logits[rows], queries, problem.knowledge.base, split=split)
 
@@ -61,10 +57,7 @@ def believe(
     prior: float = 0.5,
     trained: Model | None = None,
 ) -> Marginals:
-    """Ground the rules, start from the evidence, and iterate.
-
-    What is not known starts at `prior`, or at the probability that a trained network gives it.
-    """
+    """Ground the rules and iterate; unknown atoms start at `prior`, or at the probability by a trained network."""
     knowledge = problem.knowledge
     graph = GroundedOnDemand.of(knowledge, make_grounder(options.grounding)).around(asked)
     states = known_states(knowledge.base, graph.atoms, problem.train)

@@ -25,10 +25,10 @@ from r2n.model.questions import (
     PREDICATES,
     AnswerOptions,
     answers_to,
-    appending,
     check_output,
     finished,
     has_false_labels,
+    write_tables,
 )
 from r2n.progress import Progress, no_progress
 from r2n.store.checkpoint import MANIFEST
@@ -87,19 +87,15 @@ class AnswerParts:
             pq.write_table(answers, file)
 
     def join(self, names: Callable[[Iterable[str]], tuple[str, ...]]) -> int:
-        """Make one file of all parts, under its name only when it is complete; the number of answers in it.
-
-        `names` gives the names of the argument columns for the predicates of all parts.
-        """
-        paths, count = self.paths(), 0
+        """Make one file of all parts, complete or not at all; `names` names arguments. Returns the rows."""
+        paths = self.paths()
         try:
             asked = [json.loads((pq.read_schema(path).metadata or {})[PREDICATES]) for path in paths]
             arguments = names({predicate for part in asked for predicate in part})
             labelled = any(has_false_labels(pq.read_table(path, columns=["label"])) for path in paths)
-            with new_file(self.file) as file, appending(file, self.file.suffix.lower()) as append:
-                for path in paths:
-                    append(part := finished(pq.read_table(path), arguments, labelled=labelled))
-                    count += part.num_rows
+            count = write_tables(
+                (finished(pq.read_table(path), arguments, labelled=labelled) for path in paths), self.file
+            )
         except (pa.ArrowException, KeyError) as error:
             what = f"a part in {self.folder} is damaged: {error}"
             raise CheckpointError(what, hint="delete that folder, and ask again") from error
@@ -113,10 +109,7 @@ QUERIES_AT_ONCE = 2**14
 
 @dataclass(frozen=True)
 class PredictionJob:
-    """What is asked of which run: queries, which of their answers, and what is known besides, in words.
-
-    `size`: the rows of the file that are answered at once.
-    """
+    """What is asked of a run: queries, which answers, changed facts; `size` rows of the file are answered at once."""
 
     folder: Path
     queries: Path
@@ -234,10 +227,7 @@ class EvaluationJob:
 def evaluate_run(
     asked: EvaluationJob, *, jobs: int | None = None, progress: Progress = no_progress
 ) -> tuple[Model, Sequence[Report]]:
-    """The model, and the reports on it; by `jobs` processes, each with one thread: the same numbers for any number.
-
-    A ranking is shared; a classification, one pass over the graph, is done by each process alike.
-    """
+    """The model, and the reports on it: by `jobs` processes with one thread each, the same for any number of them."""
     with shared(jobs, _evaluate_share, asked) as share:
         return _evaluate_share(share, asked, progress)
 

@@ -64,10 +64,7 @@ def peak_gigabytes() -> float:
 
 
 def available_bytes() -> int:
-    """The memory that is free for this process: of the machine, and of the control groups (containers) it is in.
-
-    If the system says neither, all the memory of the machine.
-    """
+    """The memory that is free: of the machine, and of the control groups (containers) of the process."""
     found = list(_free_in_groups())
     with suppress(OSError):
         lines = _MEMINFO.read_text().splitlines()
@@ -81,10 +78,7 @@ def available_bytes() -> int:
 
 
 def _free_in_groups() -> Iterator[int]:
-    """What each control group of the process leaves, up to the root; those inside a container may not be visible.
-
-    It is the limit without what is used; files that are only cached can be given up.
-    """
+    """What the limit of each visible control group leaves; files that are only cached can be given up."""
     try:
         lines = _CGROUP.read_text().splitlines()
     except OSError:
@@ -202,10 +196,7 @@ BYTES_OF_GRID_ATOM = 400  # logits and their gradients: measured on UMLS: 0.5 GB
 
 
 def check_training(knowledge: KnowledgeBase, options: Options, limit: int | None) -> None:
-    """Refuse atoms and weights that would not fit, before a negative is drawn or a network made.
-
-    Of a batch, the rows are checked (scores of all candidates, their gradients, and all vectors); its graph later.
-    """
+    """Refuse atoms and weights that would not fit, before a negative is drawn or a network made."""
     training, model = options.training, options.model
     ways_out = ["set model.dim lower"]
     if training.batch_size is not None:
@@ -250,10 +241,7 @@ def check_graph(options: Options, limit: int | None, graph: "FactorGraph") -> No
 
 
 def count_weights(knowledge: KnowledgeBase, options: ModelOptions) -> int:
-    """About how many numbers a network learns: vectors of constants and predicates, linear maps and layers.
-
-    Maps from words, whose number is not known before texts are read, are left out.
-    """
+    """About how many numbers a network learns, without the maps from words, whose number is not known."""
     dim, language = options.dim, knowledge.language
     found = 2 * dim * (len(language.constants) + len(language.predicates))
     found += input_layers[options.input].extra_weights([predicate.arity for predicate in language.predicates], dim)

@@ -75,7 +75,7 @@ class Model:
     def from_run(cls, run: Run, calibration: Calibrated | None = None, folder: Path | None = None) -> "Model":
         """What a run has trained, and kept in a folder."""
         networks = tuple(run.logits().models)
-        changed = ChangedProblem.of(run.problem)
+        changed = ChangedProblem.from_problem(run.problem)
         return cls(changed, run.options, networks, run.knowledge, run.source, calibration, folder, run.memory)
 
     @classmethod
@@ -112,7 +112,7 @@ class Model:
                 raise CheckpointError(f"the checkpoint in {path} does not fit its network: {message}") from error
             networks.append(network.eval().to(make_device(device)))
         source = make_source(knowledge, config.options, progress, memory=memory)
-        changed = ChangedProblem.of(problem)
+        changed = ChangedProblem.from_problem(problem)
         return cls(changed, config.options, tuple(networks), knowledge, source, calibration, folder, memory, progress)
 
     def save(self, folder: Path | str) -> None:

@@ -254,10 +254,7 @@ SHARED_WORDS = 2  # of candidates by blocking
 
 @dataclass(frozen=True, eq=False)
 class Work:
-    """What each of the steps of an epoch goes through, at most: the ground rules of each rule, and atoms.
-
-    `knowledge` has the rules that are reasoning layers, in the language of the training.
-    """
+    """What each step of an epoch goes through, at most: ground rules of rules that are reasoning layers, and atoms."""
 
     knowledge: KnowledgeBase
     options: Options
@@ -284,7 +281,7 @@ class Work:
         return self.steps * positions * model.layers * width * (width + OPERATIONS_OF_FLOAT)
 
     @classmethod
-    def of(cls, knowledge: KnowledgeBase, options: Options) -> "Work | None":
+    def from_knowledge(cls, knowledge: KnowledgeBase, options: Options) -> "Work | None":
         """That of a training on a problem's knowledge; None if it cannot be found quickly."""
         knowledge = as_trained(knowledge, options.grounding)
         if options.model.rules == "counted":
@@ -385,7 +382,7 @@ def cost_warnings(problem: Problem, options: Options) -> list[str]:
     """The time of a long training, and what has fewer ground rules here; nothing of a short one."""
     if not options.model.has_layers or not problem.knowledge.theory.rules or over_grids(options):
         return []
-    work, epochs = Work.of(problem.knowledge, options), options.training.epochs
+    work, epochs = Work.from_knowledge(problem.knowledge, options), options.training.epochs
     if work is None or work.operations * epochs < SHORT_WORK:
         return []
     fixed, of_ground_rule = measured_speed(work)
@@ -412,7 +409,7 @@ def _cheaper_settings(problem: Problem, options: Options, work: Work) -> Iterato
     knowledge, refused = problem.knowledge, len(contradictions(problem, options))
 
     def size(known: KnowledgeBase, changed: Options) -> Size | None:
-        found = None if len(contradictions(problem, changed)) > refused else Work.of(known, changed)
+        found = None if len(contradictions(problem, changed)) > refused else Work.from_knowledge(known, changed)
         return None if found is None or found.size.count * FEWER > work.size.count else found.size
 
     sections = [(section, size(known, options)) for section, known in _with_candidates(problem)]

@@ -155,11 +155,8 @@ def _end_of(process: BaseProcess) -> str:
 
 
 @dataclass(eq=False)
-class FabricTeam(ProcessGroup):
-    """The processes of a training, which meet at the first exchange.
-
-    `join` brings this process to the others and returns its Fabric; `gone` says which process has ended, if known.
-    """
+class FabricGroup(ProcessGroup):
+    """The processes of a training; `join` meets the others and returns its Fabric, `gone` says which one has ended."""
 
     join: Callable[[], Any]
     gone: Callable[[], str] = lambda: ""
@@ -179,10 +176,7 @@ class FabricTeam(ProcessGroup):
 
 @contextmanager
 def together(devices: int | None, options: TrainingOptions, work: Work, *arguments: object) -> Iterator[ProcessGroup]:
-    """The team of this process: alone, of those that torchrun or SLURM began, or of `devices` that are begun here.
-
-    The others do `work(team, *arguments)`. Each process has a device of the kind that the options name.
-    """
+    """This process's group: alone, of torchrun or SLURM, or `devices` begun here for `work(group, *arguments)`."""
     count, device = begun_elsewhere(devices), options.device
     if (devices if count is None else count) in (None, 1):
         yield SINGLE
@@ -197,7 +191,7 @@ def together(devices: int | None, options: TrainingOptions, work: Work, *argumen
             with _begun_here(devices or 1, device, work, arguments) as team:
                 yield team
         else:
-            yield FabricTeam(_rank_elsewhere(), count, lambda: _fabric(count, device))
+            yield FabricGroup(_rank_elsewhere(), count, lambda: _fabric(count, device))
     finally:
         if distributed.is_initialized():
             distributed.destroy_process_group()
@@ -281,7 +275,7 @@ def _begun_here(count: int, device: str, work: Work, arguments: Sequence[Any]) -
                     _received(f"rank {rank}", *other, hint="was there memory?", when=", before the first step")
                 return _met(0, count, port, device, listening)
 
-            yield FabricTeam(0, count, join, partial(ended_process, others))
+            yield FabricGroup(0, count, join, partial(ended_process, others))
             for process, _ in others:
                 process.join(SECONDS_TO_END)
 
@@ -321,6 +315,6 @@ def _follow(
         connection.send("ready")
         return _met(rank, count, port, device)
 
-    team = FabricTeam(rank, count, join, lambda: "rank 0 is gone")
+    team = FabricGroup(rank, count, join, lambda: "rank 0 is gone")
     last_words = f"error: rank {rank}: rank 0 is gone, and the training is over\n  {GO_ON}\n"
     _work(connection, f"rank {rank}", partial(work, team, *arguments), last_words)

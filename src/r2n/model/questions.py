@@ -5,12 +5,10 @@ import io
 import json
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import BinaryIO
 
 import numpy as np
 import pyarrow as pa
@@ -35,32 +33,22 @@ _TERM = re.compile(rf"""\s*+(?:{_QUOTED}|[^,"'\s]++(?:\s++[^,"'\s]++)*+)\s*+,"""
 _BEGUN = re.compile(r"""(?:"((?:[^"\\]|\\.)*)|'([^']*)|([^"']*))\Z""", re.S)  # a name that is not closed yet
 
 
-@dataclass(frozen=True, slots=True)
-class Completions:
-    """Texts that may each stand in the place of `text[start:cursor]`."""
+def complete(language: Language, text: str, *, most: int = MOST) -> tuple[int, tuple[str, ...]]:
+    """How the question in `text` may go on: a position, and texts that may each replace what follows it.
 
-    start: int
-    texts: tuple[str, ...] = ()
-
-
-def complete(language: Language, text: str, cursor: int | None = None, *, most: int = MOST) -> Completions:
-    """How the question in `text` may go on at `cursor` (its end): predicates, then constants of the right domain.
-
-    Names that begin with what is typed come first, then those that contain it in any case. A name is quoted if needed,
-    and followed by what comes next.
+    First come predicates, then constants of the right domain. Names that begin with what is typed come first, then
+    those that contain it in any case. A name is quoted if needed, and followed by what comes next.
     """
-    cursor = len(text) if cursor is None else cursor
-    before, name, position = text[:cursor], None, 0
-    rest = before
-    if (head := _PREDICATE.match(before)) is not None:
+    name, position, rest = None, 0, text
+    if (head := _PREDICATE.match(text)) is not None:
         end, name = head.end(), head.group(1)
-        while (term := _TERM.match(before, end)) is not None:
+        while (term := _TERM.match(text, end)) is not None:
             end, position = term.end(), position + 1
-        rest, name = before[end:], unescaped(name[1:-1]) if name[0] in "\"'" else name
-    begun, follows = _BEGUN.match(rest := rest.lstrip()), not text[cursor:].strip()
+        rest, name = text[end:], unescaped(name[1:-1]) if name[0] in "\"'" else name
+    begun = _BEGUN.match(rest := rest.lstrip())
     predicate = next((each for each in language.predicates if each.name == name), None)
     if begun is None or (name is not None and (predicate is None or position >= predicate.arity)):
-        return Completions(cursor)
+        return len(text), ()
     double, single, bare = begun.groups()
     typed = bare if bare is not None else unescaped(single if double is None else double)
     if predicate is None:
@@ -69,7 +57,7 @@ def complete(language: Language, text: str, cursor: int | None = None, *, most: 
         names = [language.constants[i] for i in language.members(predicate.domains[position]).tolist()]
         behind, first = ")" if position == predicate.arity - 1 else ", ", [ANYTHING] * (not typed)
     found = islice((*first, *map(written_name, islice(_matching(names, typed), most))), most)
-    return Completions(cursor - len(rest), tuple(each + behind * follows for each in found))
+    return len(text) - len(rest), tuple(each + behind for each in found)
 
 
 def _matching(names: Sequence[str], typed: str) -> Iterator[str]:
@@ -86,27 +74,6 @@ def _matching(names: Sequence[str], typed: str) -> Iterator[str]:
 PREDICATES = b"predicates"
 ENDINGS = (".csv", ".tsv", ".parquet", ".json", ".jsonl")
 ROWS_AT_ONCE = 2**16
-Append = Callable[[pa.Table], None]
-
-
-def answer_table(
-    model: Model,
-    queries: Table | Path | str,
-    *,
-    everything: bool = False,
-    top: int | None = None,
-    unknown: bool = False,
-) -> pa.Table:
-    """The answers to the queries of a file: a row for each atom, in the order of the file.
-
-    A query without `?` has one row, others those that `Model.predict` answers. The columns: `row` of the file from 1,
-    `rank` within the query from 1, `predicate`, the arguments by their names (`Model.argument_names`), the fields of an
-    `Answer`, and `label` if the file holds false queries. What cannot be answered has a probability of null.
-    """
-    table = queries if isinstance(queries, Table) else Table(Path(queries))
-    wanted = AnswerOptions(everything, top, unknown)
-    facts = read_facts(table, theory=model.problem.knowledge.theory).facts
-    return finished(answers_to(model, facts, wanted), model.argument_names({part.predicate for part in facts}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,11 +85,23 @@ class AnswerOptions:
     unknown: bool = False
 
 
-def answers_to(model: Model, queries: Sequence[Facts], wanted: AnswerOptions) -> pa.Table:
-    """The answers to queries by row and rank, with all columns that such a table may have: see `finished`.
+REACHED = AnswerOptions()
 
-    The table's metadata name the predicates that were asked, also where none of their atoms is an answer.
+
+def answer_table(model: Model, queries: Table | Path | str, wanted: AnswerOptions = REACHED) -> pa.Table:
+    """The answers to the queries of a file: a row for each atom, in the order of the file.
+
+    A query without `?` has one row, others those that `Model.predict` answers. The columns: `row` of the file from 1,
+    `rank` within the query from 1, `predicate`, the arguments by their names (`Model.argument_names`), the fields of an
+    `Answer`, and `label` if the file holds false queries. What cannot be answered has a probability of null.
     """
+    table = queries if isinstance(queries, Table) else Table(Path(queries))
+    facts = read_facts(table, theory=model.problem.knowledge.theory).facts
+    return finished(answers_to(model, facts, wanted), model.argument_names({part.predicate for part in facts}))
+
+
+def answers_to(model: Model, queries: Sequence[Facts], wanted: AnswerOptions) -> pa.Table:
+    """The answers by row and rank, with all columns (see `finished`); the metadata name the predicates asked."""
     parts = [part for facts in queries for part in _answered(model, facts, wanted)]
     if not parts:
         parts.append(_rows(model.columns(nothing := np.zeros(0, np.int64)), row=nothing))
@@ -132,10 +111,7 @@ def answers_to(model: Model, queries: Sequence[Facts], wanted: AnswerOptions) ->
 
 
 def finished(table: pa.Table, arguments: Sequence[str], *, labelled: bool | None = None) -> pa.Table:
-    """A table of answers with its columns in order and `arguments` named; it has labels if some are false.
-
-    Of a part of a table, `labelled` says whether the full table has labels.
-    """
+    """A table of answers, or a part of one, with its columns in order; labels stay if some are false (`labelled`)."""
     if not (has_false_labels(table) if labelled is None else labelled):
         table = table.drop_columns("label")
     unnamed = unnamed_arguments(len(arguments))
@@ -183,45 +159,11 @@ def _answered(model: Model, facts: Facts, wanted: AnswerOptions) -> list[pa.Tabl
 
 def _rows(answers: Answers, *, row: np.ndarray, label: np.ndarray | None = None) -> pa.Table:
     """Answers as a table; ranks count from 1 within a question, and are all 1 if each atom is a question."""
-    table = answers.table().add_column(0, "row", pa.array(row + 1, pa.int64()))
+    table = replace(answers, columns=()).to_arrow().add_column(0, "row", pa.array(row + 1, pa.int64()))
     if label is None:
         return table.append_column("label", pa.nulls(len(answers), pa.bool_()))
     table = table.set_column(1, "rank", pa.array(np.ones(len(answers), np.int64)))
     return table.append_column("label", pa.array(label, pa.bool_()))
-
-
-@contextmanager
-def appending(file: BinaryIO, ending: str) -> Iterator[Append]:
-    """Appends tables to a file of that kind; JSON is one list, and written at the end.
-
-    In CSV and TSV, true and false are 1 and 0, like the labels of tables of facts.
-    """
-    parts: list[pa.Table] = []
-    writers: list[pq.ParquetWriter] = []
-
-    def append(part: pa.Table) -> None:
-        if ending == ".json":
-            parts.append(part)
-        elif ending == ".jsonl":
-            file.write("".join(f"{json_text(row)}\n" for row in part.to_pylist()).encode())
-        elif ending == ".parquet":
-            if not writers:
-                writers.append(pq.ParquetWriter(file, part.schema))
-            writers[0].write_table(part, row_group_size=ROWS_AT_ONCE)
-        else:
-            text = io.StringIO()
-            writer = csv.writer(text, delimiter="," if ending == ".csv" else "\t", lineterminator="\n")
-            if file.tell() == 0:
-                writer.writerow(part.column_names)
-            columns = (one.cast(pa.int8()) if pa.types.is_boolean(one.type) else one for one in part.columns)
-            writer.writerows(zip(*(column.to_pylist() for column in columns), strict=True))
-            file.write(text.getvalue().encode())
-
-    yield append
-    for writer in writers:
-        writer.close()
-    if parts:
-        file.write(json_text(pa.concat_tables(parts).to_pylist(), indent=1).encode())
 
 
 def check_output(path: Path) -> None:
@@ -232,12 +174,41 @@ def check_output(path: Path) -> None:
         raise ConfigError(f"'{path}' cannot be written: there is no folder {path.parent}", hint="make it first")
 
 
+def write_tables(parts: Iterable[pa.Table], path: Path) -> int:
+    """Write tables of answers as one file, complete or not at all; the number of rows. The ending says as what.
+
+    In CSV and TSV, true and false are 1 and 0, like the labels of tables of facts.
+    """
+    ending, count, writer, rows = path.suffix.lower(), 0, None, []
+    with new_file(path) as file:
+        for part in parts:
+            count += part.num_rows
+            if ending == ".parquet":
+                writer = pq.ParquetWriter(file, part.schema) if writer is None else writer
+                writer.write_table(part, row_group_size=ROWS_AT_ONCE)
+            elif ending == ".json":
+                rows += part.to_pylist()
+            elif ending == ".jsonl":
+                file.write("".join(f"{json_text(row)}\n" for row in part.to_pylist()).encode())
+            else:
+                text = io.StringIO()
+                lines = csv.writer(text, delimiter="," if ending == ".csv" else "\t", lineterminator="\n")
+                lines.writerows([part.column_names] if file.tell() == 0 else [])
+                columns = (one.cast(pa.int8()) if pa.types.is_boolean(one.type) else one for one in part.columns)
+                lines.writerows(zip(*(column.to_pylist() for column in columns), strict=True))
+                file.write(text.getvalue().encode())
+        if writer is not None:
+            writer.close()
+        if ending == ".json":
+            file.write(json_text(rows, indent=1).encode())
+    return count
+
+
 def write_answers(table: pa.Table, path: Path) -> None:
-    """Write a table of answers, whole or not at all; the ending says as what."""
+    """Write a table of answers, complete or not at all; the ending says as what."""
     check_output(path)
+    starts = range(0, max(table.num_rows, 1), ROWS_AT_ONCE)
     try:
-        with new_file(path) as file, appending(file, path.suffix.lower()) as append:
-            for start in range(0, max(table.num_rows, 1), ROWS_AT_ONCE):
-                append(table.slice(start, ROWS_AT_ONCE))
+        write_tables((table.slice(start, ROWS_AT_ONCE) for start in starts), path)
     except OSError as error:
         raise ConfigError(f"'{path}' cannot be written: {error.strerror}", hint="give another --out") from error

@@ -1,6 +1,6 @@
-"""Reports on the rules of a trained model: their effects, the contexts they help in, and learned clauses."""
+"""Reports on the rules of a trained model: their effects, and learned clauses."""
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import isnan
@@ -18,12 +18,11 @@ from r2n.evaluation.evaluate import evaluate_scores
 from r2n.evaluation.metrics import drawn
 from r2n.evaluation.ranking import EvaluationOptions, Filter, ScoreByRow, row_memory
 from r2n.evaluation.report import Score
-from r2n.explanation.neighbourhood import Changes, Neighbourhood, without_reciprocals
+from r2n.explanation.neighbourhood import without_reciprocals
 from r2n.explanation.rules import (
     MOST_GROUND_RULES,
     Kind,
     LearnedClause,
-    Marks,
     Occurrence,
     Outs,
     RuleAccount,
@@ -31,7 +30,6 @@ from r2n.explanation.rules import (
     RuleReport,
     Truths,
     counted_occurrences,
-    find_contexts,
     learned_clauses,
     occurrences,
 )
@@ -49,10 +47,7 @@ MOST_HIDDEN = 2**28  # atoms of the graph, times passes: above, no atom is maske
 
 
 def plain_rule(rule: Rule, base: HerbrandBase) -> tuple[Rule, list[int]]:
-    """A rule of the training's language as the problem states it, without reciprocals, and its atoms' positions.
-
-    Of atoms that say the same, the first is kept.
-    """
+    """A rule as the problem states it, without reciprocals, and its atoms' positions; of equal atoms the first."""
     reciprocals = {p.name: p.reciprocal_of for p in base.language.predicates if p.reciprocal_of is not None}
     atoms: dict[Atom, int] = {}
     for position, atom in enumerate(rule.atoms):
@@ -69,10 +64,7 @@ def ground_rules_of(graph: FactorGraph, name: str) -> Int64[np.ndarray, "ground_
 
 
 def rule_truths(trained: Model, positions: list[int], codes: Int64[np.ndarray, "ground_rules positions"]) -> Truths:
-    """What is known and believed of each of some positions of ground rules, given by codes of the training.
-
-    A ground rule with the same atom at two positions says nothing of how they are related, and is left out.
-    """
+    """What is known and believed of positions of ground rules; those with one atom at two positions are left out."""
     base = trained.network.base
     own = without_reciprocals(base, codes[:, positions].ravel()).reshape(-1, len(positions))
     own = own[(np.diff(np.sort(own, axis=1), axis=1) > 0).all(axis=1)]
@@ -131,7 +123,6 @@ def _masked(logits: AtomLogits, codes: Codes) -> Float64[np.ndarray, " atoms"]:
 
 CANDIDATES_AT_ONCE = 2**23
 LEAST_CHANGE = 1e-3  # of a logit: below, a change is no change
-CHANGES_AT_ONCE = 2**22  # of logits
 
 Logits = Float64[np.ndarray, " _"]
 
@@ -166,7 +157,7 @@ class RuleSwitches:
         return tuple(rule.name for rule in (*layered_rules(source), *counted_rules(source)))
 
     @cached_property
-    def whole(self) -> Answered:
+    def full(self) -> Answered:
         """With all rules."""
         return self.without(())
 
@@ -189,56 +180,31 @@ class RuleSwitches:
             return self.trained.scores.without_rules(names)(self.queries.atoms)
         return np.mean([member.without_rules(names)(self.queries.atoms) for member in self._near], axis=0)
 
-    def changes(self, names: Sequence[str]) -> Iterator[Logits]:
-        """How much each of the rules adds to each query's logit; many by one pass, if all atoms share a graph."""
-        if self._near is None:
-            for name in names:
-                is_reachable = name in self.reachable
-                yield self.whole.logits - self.logits([name]) if is_reachable else np.zeros(len(self.queries))
-            return
-        near = Neighbourhood.around(self._near, self.queries.atoms)
-        index = {rule.name: j for j, rule in enumerate(near.graph.rules)}
-        size = max(1, CHANGES_AT_ONCE // max(1, len(self.queries)))
-        for start in range(0, len(names), size):
-            some = names[start : start + size]
-            numbers = [near.numbers(index[name]) for name in some]
-            pairs = [np.stack([np.full(len(own), k), own], axis=1) for k, own in enumerate(numbers)]
-            left_out = Changes(len(some), np.concatenate([np.zeros((0, 2), np.int64), *pairs]))
-            yield from near.logits - near.changed(left_out)
-
     def without(self, names: Collection[str]) -> Answered:
         """The answers without the rules of these names."""
-        if not self._is_ranking:
-            logits = self.logits(names)
-            return self._judged(logits, lambda codes: logits)
-        scores = self.trained.scores.without_rules(names)
-        return self._judged(scores(self.queries.atoms), scores)
-
-    def off(self, name: str) -> Answered:
-        """Without one rule; in a ranking, the candidates may change too."""
-        return self.without([name]) if self._is_ranking or name in self.reachable else self.whole
-
-    def gains(self, off: Answered) -> Logits:
-        """How much less probable the truth of each query is without something."""
-        return self.whole.of_truth - off.of_truth
-
-    def alone(self, name: str) -> Answered:
-        """With one rule only."""
-        others = [other for other in self.names if other != name]
-        if not others:
-            return self.whole
-        return self.without(others) if self._is_ranking or name in self.reachable else self.none
-
-    def _judged(self, logits: Logits, scores: Score) -> Answered:
         problem = self.trained.problem
         options, base = EvaluationOptions(memory=row_memory(self.trained.memory)), problem.knowledge.base
-        report = evaluate_scores(scores, self.queries, base, Filter.of(problem), options, split=self.split)
+        scores: Score = self.trained.scores.without_rules(names)
+        logits = scores(self.queries.atoms) if self._is_ranking else self.logits(names)
+        asked = scores if self._is_ranking else lambda _: logits
+        report = evaluate_scores(asked, self.queries, base, Filter.of(problem), options, split=self.split)
         name, value = report.main
         if self._is_ranking and isinstance(scores, ScoreByRow):
             of_truth = _shares(scores, base, self.queries.atoms)
         else:
             of_truth = expit(np.where(self.queries.truth, logits, -logits))
         return Answered(logits, of_truth, name, None if isnan(value) else value, report.nothing_to_rank)
+
+    def off(self, name: str) -> Answered:
+        """Without one rule; in a ranking, the candidates may change too."""
+        return self.without([name]) if self._is_ranking or name in self.reachable else self.full
+
+    def alone(self, name: str) -> Answered:
+        """With one rule only."""
+        others = [other for other in self.names if other != name]
+        if not others:
+            return self.full
+        return self.without(others) if self._is_ranking or name in self.reachable else self.none
 
     @property
     def _is_ranking(self) -> bool:
@@ -252,10 +218,7 @@ class RuleSwitches:
 
     @cached_property
     def _near(self) -> tuple[AtomLogits, ...] | None:
-        """The networks over the part of the graph that reaches the queries; None if they need more.
-
-        A share needs full rows, and a search from what is asked depends on the rules.
-        """
+        """The networks over the part of the graph that reaches the queries; None if it depends on what is asked."""
         if self.trained.source.counts is not None or self.trained.source.whole is None:
             return None
         found = []
@@ -267,26 +230,24 @@ class RuleSwitches:
 
 def rule_effects(
     switches: RuleSwitches, names: Iterable[str], most: int | None = None, progress: Progress = no_progress
-) -> tuple[dict[str, RuleEffect], dict[str, Logits]]:
-    """What each of the rules does, the largest effect first, and its gain for each query.
-
-    Of more than `most` rules, only those that move the logits of the queries most are reported, and evaluated alone.
-    """
-    best, found, gains = list(names), {}, {}
+) -> dict[str, RuleEffect]:
+    """What each of the rules does, the largest effect first; of more than `most`, those that move logits most."""
+    best, found = list(names), {}
     if most is not None and len(best) > most:
         sizes = []
-        for change in switches.changes(best):
+        for name in best:
             progress("which rules matter", len(sizes), len(best))
-            sizes.append(float(np.abs(change).mean()))
+            is_reachable = name in switches.reachable
+            sizes.append(np.abs(switches.full.logits - switches.logits([name])).mean() if is_reachable else 0.0)
         best = [best[i] for i in np.argsort(-np.array(sizes), kind="stable")[:most]]
-    whole = switches.whole
+    full = switches.full
     for done, name in enumerate(best):
         progress("without a rule, and with it alone", done, len(best))
         off = switches.off(name)
-        change, gains[name] = np.abs(whole.logits - off.logits), switches.gains(off)
-        effect, gain, moved = float(change.mean()), float(gains[name].mean()), int((change > LEAST_CHANGE).sum())
-        found[name] = RuleEffect(effect, gain, moved, whole.value, off.value, switches.alone(name).value)
-    return {name: found[name] for name in sorted(best, key=lambda name: -found[name].effect)}, gains
+        change, gain = np.abs(full.logits - off.logits), float((full.of_truth - off.of_truth).mean())
+        effect, moved = float(change.mean()), int((change > LEAST_CHANGE).sum())
+        found[name] = RuleEffect(effect, gain, moved, full.value, off.value, switches.alone(name).value)
+    return {name: found[name] for name in sorted(best, key=lambda name: -found[name].effect)}
 
 
 def _shares(scores: ScoreByRow, base: HerbrandBase, codes: Codes) -> Logits:
@@ -311,10 +272,10 @@ def helps(account: RuleAccount) -> bool:
     return effect.metric > effect.without
 
 
-def report_theory(report: RuleReport, theory: Theory) -> tuple[Theory, str]:
-    """The theory with the rules that help and the learned clauses, each with its counts in a comment, and its text.
+def export_theory(report: RuleReport, theory: Theory, path: Path) -> str:
+    """Write the theory with the rules that help and the learned clauses, and say what was written.
 
-    The weight of a clause is its confidence, or its fidelity if nothing is known.
+    Each has its counts in a comment. The weight of a clause is its confidence, or its fidelity if nothing is known.
     """
     taken = {rule.name for rule in theory.rules}
     commented = [pair for account in report.rules for pair in _commented(account, report.metric or "", taken)]
@@ -322,8 +283,11 @@ def report_theory(report: RuleReport, theory: Theory) -> tuple[Theory, str]:
         what = "there is nothing to export: no explicit rule helps, and no clause was learned"
         raise ConfigError(what, hint="train longer, or ask by other queries: --split")
     lines = [f"# {' '.join(comment.split())}\n{rule}\n" for rule, comment in commented]
-    kept = replace(theory, rules=tuple(rule for rule, _ in commented))
-    return kept, str(replace(theory, rules=())) + "".join(lines)
+    try:
+        write_atomically(path, "".join([str(replace(theory, rules=())), *lines]).encode())
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be written: {error.strerror}") from error
+    return f"{counted(len(commented), 'rule')} in {path}"
 
 
 def _commented(account: RuleAccount, metric: str, taken: set[str]) -> Iterator[tuple[Rule, str]]:
@@ -343,16 +307,6 @@ def _commented(account: RuleAccount, metric: str, taken: set[str]) -> Iterator[t
         yield replace(clause.rule, name=name, weight=round(weight, 4)), f"learned by '{account.name}': {clause.counts}"
 
 
-def export_theory(report: RuleReport, theory: Theory, path: Path) -> str:
-    """Write that theory, and say what was written."""
-    exported, text = report_theory(report, theory)
-    try:
-        write_atomically(path, text.encode())
-    except OSError as error:
-        raise ConfigError(f"{path} cannot be written: {error.strerror}") from error
-    return f"{counted(len(exported.rules), 'rule')} in {path}"
-
-
 MOST_RULES = 20  # reported
 TRIED_FOR_ONE_SHOWN = 10  # rules that are left out once, to find those with the largest effect
 QUERIES_TO_RANK = 500
@@ -361,13 +315,7 @@ KNOWN_TO_GROUND = 5_000  # known atoms, where ground rules are found from what i
 
 
 def rule_report(
-    trained: Model,
-    *,
-    split: str | None = None,
-    most: int | None = MOST_RULES,
-    contexts: bool = True,
-    clauses: bool = True,
-    progress: Progress = no_progress,
+    trained: Model, *, split: str | None = None, most: int | None = MOST_RULES, progress: Progress = no_progress
 ) -> RuleReport:
     """What the rules of a trained network do, by the queries of a split (default: `valid`, else `test`).
 
@@ -390,15 +338,13 @@ def rule_report(
     accounts = {name: RuleAccount(rules[name], kinds[name], found[name]) for name in tried}
     report = RuleReport(trained.problem.name, None, 0, None, None, None, tuple(accounts.values())[:most])
     if switches is not None:
-        whole = switches.whole
-        notes += [whole.why_not] if whole.why_not else []
-        effects, gains = rule_effects(switches, tried, most, progress)
+        full = switches.full
+        notes += [full.why_not] if full.why_not else []
+        effects = rule_effects(switches, tried, most, progress)
         shown = tuple(replace(accounts[name], effect=effect) for name, effect in effects.items())
-        values = whole.metric, whole.value, switches.none.value
+        values = full.metric, full.value, switches.none.value
         report = RuleReport(trained.problem.name, switches.split, len(switches.queries), *values, shown)
-        if contexts:
-            report = _with_contexts(report, switches, gains, is_chosen=split is not None, progress=progress)
-    implicit = [account.name for account in report.rules if clauses and account.kind == "implicit"]
+    implicit = [account.name for account in report.rules if account.kind == "implicit"]
     learned = {}
     for done, name in enumerate(implicit):
         progress("learned clauses", done, len(implicit))
@@ -461,10 +407,7 @@ def held_back(trained: Model) -> RuleSwitches | None:
 def _seen(
     trained: Model, switches: RuleSwitches | None, progress: Progress
 ) -> tuple[FactorGraph, dict[str, Occurrence], list[str]]:
-    """The graph of all ground rules, how often each rule stands in it, and notes.
-
-    If each atom has ground rules of its own, the graph is that around the queries and what is known.
-    """
+    """The graph of all ground rules (or of those around the queries and what is known), occurrences, and notes."""
     evidence, source, notes = trained.knowledge.evidence, trained.source, []
     graph = source.whole
     if graph is None:
@@ -494,28 +437,6 @@ def _outs(trained: Model, graph: FactorGraph) -> Outs | None:
         outs.append([out.double().cpu().numpy() for out in model(layout, known=known.to(model.device)).rules])
     means = [np.mean(parts, axis=0) for parts in zip(*outs, strict=True)]
     return [None if rule.is_implicit else mean for rule, mean in zip(graph.rules, means, strict=True)]
-
-
-def _with_contexts(
-    report: RuleReport, switches: RuleSwitches, gains: dict[str, Logits], *, is_chosen: bool, progress: Progress
-) -> RuleReport:
-    """The same, with where each rule helps and hurts.
-
-    The labels of a split other than `valid` are looked at only where it was chosen; else known atoms are asked.
-    """
-    if not is_chosen and switches.split != "valid" and switches.split in switches.trained.problem.queries:
-        others = held_back(switches.trained)
-        if others is None:
-            return report
-        switches, names, gains = others, list(gains), {}
-        for done, name in enumerate(names):
-            progress("contexts", done, len(names))
-            gains[name] = switches.gains(switches.off(name))
-    knowledge, queries = switches.trained.problem.knowledge, switches.queries
-    marks = Marks.from_atoms(knowledge.base, queries.atoms, knowledge.features)
-    found = find_contexts(marks, gains)
-    rules = tuple(replace(account, contexts=found[account.name]) for account in report.rules)
-    return replace(report, rules=rules, contexts_on=switches.split)
 
 
 def clauses_of(trained: Model, graph: FactorGraph, name: str) -> tuple[LearnedClause, ...]:

@@ -93,10 +93,7 @@ def lacks_comparison(path: Path, run: Run) -> bool:
 
 
 def train_without_reasoning(path: Path, run: Run, problem: Problem, progress: Progress = no_progress) -> str | None:
-    """Train the input layer of a trained run alone: same options and seeds, no rules; returns why there is none.
-
-    It is a run of its own inside the folder, named there when it is done, and may take as long as the run itself.
-    """
+    """Train the input layer of a trained run alone, in a folder inside; returns why there is no such run, if so."""
     folder = RunFolder(path)
     if not lacks_comparison(path, run):
         return None
@@ -167,10 +164,7 @@ def _keep(folder: RunFolder, run: Run, config: RunConfig, trace: Trace) -> None:
 
 @dataclass(frozen=True)
 class TrainingSpec:
-    """A training in a folder, which another process can begin too; if it is not new, it has the options of before.
-
-    `notes` say where options come from.
-    """
+    """A training in a folder, which another process can begin too; `notes` say where options come from."""
 
     folder: Path
     options: Options
@@ -200,10 +194,7 @@ def training_spec(
     resume: bool = False,
     memory: int | None = None,
 ) -> TrainingSpec:
-    """The given options, changed; or, to be resumed, those that the run was begun with.
-
-    A change that would make a resumed run another one is an error.
-    """
+    """The given options, changed; or, to be resumed, those of the run, where a change is an error."""
     folder = RunFolder(path)
     if not resume or not folder.config.exists():
         return TrainingSpec(path, change(given), seed or 0, 1 if ensemble is None else ensemble, memory)
@@ -398,10 +389,7 @@ def follow_elsewhere(
     devices: int | None,
     memory: int | None,
 ) -> bool:
-    """Follow in a process that torchrun or SLURM began, with the options that the one that writes finds too.
-
-    False, and nothing is done, if this is the one that writes, or no such process.
-    """
+    """Follow in a process that torchrun or SLURM began; False if this is the one that writes, or no such process."""
     if not follows_elsewhere(devices):
         return False
     loaded, change = load(problem), partial(Options.changed, assignments=changes)

@@ -15,7 +15,6 @@ import numpy as np
 from r2n.data.herbrand import Codes
 from r2n.errors import R2NError, counted
 from r2n.evaluation import by_query
-from r2n.evaluation.calibrate import calibration_text
 from r2n.evaluation.report import NOT_HELD_OUT, REASONING_HARMS, Report
 from r2n.explanation.rules import RuleReport
 from r2n.files import read_file
@@ -230,7 +229,7 @@ def _facts(trained: Model, config: RunConfig, epochs: int | None) -> Iterator[tu
     text += "" if everything is None else f", {counted(len(everything), 'ground rule')}"
     yield "grounding", text if model.layers else "none is read: the network has no reasoning layer"
     who = f"the mean of the logits of {networks} networks" if networks > 1 else "one network"
-    yield "probabilities", f"by {who}, {calibration_text(trained.calibration)}"
+    yield "probabilities", f"by {who}, {trained.calibration or 'not calibrated'}"
     wanted = networks * options.training.epochs
     done = "" if epochs is None or epochs == wanted else f"{epochs:,} of at most "
     seeds = f"seed {config.seed}" if networks == 1 else f"{networks} seeds from {config.seed} on"

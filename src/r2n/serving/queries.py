@@ -132,13 +132,13 @@ class CheckAnswer:
 def check_query(session: Session, request: Request) -> CheckAnswer:
     """Whether a query is valid, and how it may go on at its end."""
     base, text = session.model.base, request["query"]
-    found = complete(base.language, text, most=MOST_COMPLETIONS)
+    start, texts = complete(base.language, text, most=MOST_COMPLETIONS)
     try:
         Question.parse(base, text)
     except R2NError as error:
         caret = Caret.from_location(error.where)
-        return CheckAnswer(False, error.what, error.hint or None, caret, found.texts, found.start)
-    return CheckAnswer(True, None, None, None, found.texts, found.start)
+        return CheckAnswer(False, error.what, error.hint or None, caret, texts, start)
+    return CheckAnswer(True, None, None, None, texts, start)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ import json
 import platform
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,14 @@ from r2n.data.problem import Problem
 from r2n.errors import CheckpointError, ConfigError
 from r2n.files import read_file, write_atomically
 from r2n.options import Options
-from r2n.store.stored_problem import WHAT_TO_DO, problem_bytes, problem_fingerprints, problem_from_bytes
+from r2n.store.stored_problem import (
+    REMOVED_OPTIONS,
+    WHAT_TO_DO,
+    problem_bytes,
+    problem_fingerprints,
+    problem_from_bytes,
+    split_removed,
+)
 
 FORMAT = 2
 CONFIG, PROBLEM, TRACE, REPORT = "config.json", "problem.safetensors", "trace.jsonl", "report.json"
@@ -69,7 +76,7 @@ class RunConfig:
 
     `name` and `source` are the problem's; `encoders` are the domains whose features go through modules of the caller.
     `fingerprints` has a digest for each part of the problem, so that a difference can be named. `seed` is that of the
-    first of `ensemble` networks.
+    first of `ensemble` networks. `removed` are options of [model] that an earlier version wrote: the digest has them.
     """
 
     name: str
@@ -83,6 +90,7 @@ class RunConfig:
     problem_sha256: str
     fingerprints: Mapping[str, str]
     ensemble: int = 1
+    removed: Mapping[str, Any] = field(default_factory=dict, compare=False)
 
     @property
     def seeds(self) -> range:
@@ -143,6 +151,7 @@ def write_config(folder: RunFolder, config: RunConfig) -> None:
 def _document(config: RunConfig) -> dict[str, Any]:
     """The configuration as JSON holds it; a run of one network says nothing of others."""
     document = {"format": FORMAT, **asdict(config), "options": config.options.model_dump(mode="json")}
+    document["options"]["model"] |= document.pop("removed")
     if config.ensemble == 1:
         del document["ensemble"]
     return document
@@ -188,14 +197,23 @@ def read_config(folder: RunFolder) -> RunConfig:
     if document.get("sha256") != digest(document):
         what = f"{path} was changed after the run began: its checksum is wrong"
         raise CheckpointError(what, hint=f"undo the change, or {again}")
+    return _validated(document, folder)
+
+
+def _validated(document: dict[str, Any], folder: RunFolder) -> RunConfig:
+    """The configuration in a document of this format; what this version cannot read is refused."""
     values = {key: value for key, value in document.items() if key not in ("format", "sha256")}
+    values["options"], removed = split_removed(values.get("options"))
+    if kept := {key: value for key, value in removed.items() if value != REMOVED_OPTIONS[key]}:
+        what = f"the run in {folder.path} has model.{min(kept)} = {json.dumps(kept[min(kept)])}, which r2n has no more"
+        raise CheckpointError(what, hint="use the r2n that made the run, or train again in another folder")
     try:
-        return TypeAdapter(RunConfig).validate_json(json.dumps(values))
+        return replace(TypeAdapter(RunConfig).validate_json(json.dumps(values)), removed=removed)
     except ValidationError as error:
         first = error.errors()[0]
         what = f"'{'.'.join(map(str, first['loc']))}': {first['msg'][0].lower()}{first['msg'][1:]}"
         hint = "use that one, or train again"
-        raise CheckpointError(f"{path} was written by another version of r2n: {what}", hint=hint) from error
+        raise CheckpointError(f"{folder.config} was written by another version of r2n: {what}", hint=hint) from error
 
 
 def read_problem(folder: RunFolder, config: RunConfig) -> Problem:

@@ -147,6 +147,19 @@ def problem_fingerprints(problem: Problem) -> dict[str, str]:
     return found
 
 
+REMOVED_OPTIONS = {"exclude_self": False, "shared_layers": False, "shared_encoder": "first"}
+"""Options of [model] that earlier versions had, with their defaults: runs that have others cannot be read."""
+
+
+def split_removed(options: Any) -> tuple[Any, dict[str, Any]]:
+    """The options of a stored run without those that are removed, and the removed ones."""
+    model = options.get("model") if isinstance(options, dict) else None
+    if not isinstance(model, dict):
+        return options, {}
+    removed = {key: value for key, value in model.items() if key in REMOVED_OPTIONS}
+    return {**options, "model": {key: value for key, value in model.items() if key not in removed}}, removed
+
+
 def problem_bytes(problem: Problem) -> bytes:
     """The problem as the content of a file; equal problems have equal bytes."""
     parts, report = _parts(problem), {item.name: getattr(problem.report, item.name) for item in fields(LoadReport)}
@@ -267,7 +280,7 @@ def _problem(document: dict[str, Any], arrays: dict[str, np.ndarray]) -> Problem
             for i, name in enumerate(records["queries"])
         },
         LoadReport(rejected=rejected, **read),
-        Options.model_validate_json(json.dumps(document["options"])),
+        Options.model_validate_json(json.dumps(split_removed(document["options"])[0])),
         document["source"],
         sources,
         {name: tuple(map(str, columns)) for name, columns in document.get("columns", {}).items()},

@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from r2n.cli import app
 from r2n.cli.prediction import print_rules
-from r2n.explanation.rules import Context, LearnedClause, Occurrence, RuleAccount, RuleEffect, RuleReport
+from r2n.explanation.rules import LearnedClause, Occurrence, RuleAccount, RuleEffect, RuleReport
 from r2n.logic.parser import parse_theory
 from tests.command_line import invoke
 from tests.false_rule_problem import write_false_rule_problem
@@ -70,19 +70,15 @@ def test_a_run_that_reads_no_rules(tmp_path: Path) -> None:
     assert "nothing to export" in invoke("rules", str(tmp_path / "run"), "--export", str(tmp_path / "t.r2n"), code=2)
 
 
-def test_contexts_and_clauses_are_printed_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
+def test_clauses_are_printed_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
     rule = parse_theory('domain d\npredicate p(d)\npredicate "q[red]"(d)\nrule one: p(x) -> "q[red]"(x)').rules[0]
-    context = Context(
-        "constant", "[bold]u", helps=False, helped=1, hurt=6, helped_elsewhere=9, hurt_elsewhere=0, p=0.001
-    )
     effect, clause = RuleEffect(1.0, 0.1, 3, 0.9, 0.8, 0.2), LearnedClause(rule, 9, 0.9, 0, None, 0.1)
     accounts = (
-        RuleAccount(rule, "implicit", Occurrence(3), effect, (context,), (clause,)),
+        RuleAccount(rule, "implicit", Occurrence(3), effect, (clause,)),
         RuleAccount(rule, "implicit", Occurrence(3), effect),
         RuleAccount(rule, "explicit", Occurrence(3), effect),
     )
     print_rules(RuleReport("towns", None, 0, None, None, None, accounts))
     out = capsys.readouterr().out
-    assert "one hurts with constant [bold]u: 1 helped, 6 hurt; elsewhere 9 and 0" in out
     assert out.count('"q[red]"(x)') == 4, "three rules and a clause"
     assert out.count("no clause was learned") == 1

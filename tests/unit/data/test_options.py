@@ -3,29 +3,7 @@
 import pytest
 
 from r2n.errors import ConfigError
-from r2n.options import (
-    GroundingOptions,
-    MaskingOptions,
-    ModelOptions,
-    ObjectiveOptions,
-    OptimisationOptions,
-    Options,
-    SamplingOptions,
-    SelectionOptions,
-    TrainingOptions,
-    chosen,
-)
-
-PARTS = (SelectionOptions, MaskingOptions, OptimisationOptions, ObjectiveOptions, SamplingOptions)
-
-
-def test_the_training_section_has_the_keys_of_all_its_parts_and_no_others() -> None:
-    names = [name for part in PARTS for name in part.model_fields]
-    assert len(names) == len(set(names)), "no key is declared twice"
-    assert set(TrainingOptions.model_fields) == set(names)
-    for part in PARTS:
-        for name, field in part.model_fields.items():
-            assert TrainingOptions.model_fields[name].default == field.default
+from r2n.options import GroundingOptions, ModelOptions, Options, TrainingOptions, chosen
 
 
 def test_options_come_as_a_section_as_keywords_or_as_both() -> None:

@@ -15,7 +15,6 @@ from r2n.evaluation.calibrate import (
     FEWEST_LABELS,
     PARTS,
     Calibrated,
-    fit_odds,
     fit_temperature,
     unless_contradicted,
     warmed,
@@ -23,7 +22,6 @@ from r2n.evaluation.calibrate import (
 from r2n.evaluation.calibrate import _careful as careful
 from r2n.evaluation.calibrate import _cross_fitted as cross_fitted
 from r2n.evaluation.calibrate import _parts as parts_of
-from r2n.evaluation.metrics import average_precision
 from tests.oracles.calibration import gain, sigmoid, third_of_wrong_shares, total_loss
 
 AS_TRAINED = (1.0, 0.0)
@@ -69,7 +67,9 @@ def temperature_of(logits: np.ndarray, truth: np.ndarray, groups: np.ndarray | N
 
 
 def odds_of(logits: np.ndarray, truth: np.ndarray, weights: np.ndarray | None = None) -> Calibrated:
-    found = fit_odds(logits, truth, fitted_on="some labels", weights=weights)
+    found = fit_temperature(
+        logits, truth, np.arange(len(logits)), fitted_on="some labels", compares=True, weights=weights
+    )
     assert found is not None
     return found
 
@@ -156,15 +156,6 @@ def test_one_group_tells_nothing_and_many_tell() -> None:
     assert not temperature_of(logits, truth, np.arange(len(logits))).is_as_trained
 
 
-def test_labels_of_a_known_temperature_and_shift_give_them_back() -> None:
-    dice = np.random.default_rng(0)
-    logits = dice.normal(0, 12, 40_000)
-    truth = dice.random(40_000) < Calibrated(0.4, -3.0, "")(logits)
-    found = odds_of(logits, truth)
-    assert found.temperature == pytest.approx(0.4, rel=0.1)
-    assert found.shift == pytest.approx(-3.0, abs=0.1)
-
-
 @settings(max_examples=8)
 @given(st.lists(st.tuples(st.integers(-60, 60), st.booleans(), st.integers(1, 3)), min_size=2, max_size=8))
 def test_no_other_odds_have_a_smaller_loss(labels: list[tuple[int, bool, int]]) -> None:
@@ -181,25 +172,12 @@ def test_no_other_odds_have_a_smaller_loss(labels: list[tuple[int, bool, int]]) 
             assert own <= total_loss(*asked, exp(step), shift * exp(step)) + 0.6  # what the belief in no change costs
 
 
-@settings(max_examples=5)
-@given(st.lists(st.tuples(st.integers(-4000, 4000), st.booleans()), min_size=30, max_size=40))
-def test_the_order_stays(labels: list[tuple[int, bool]]) -> None:
-    logits, truth = (np.array(column) for column in zip(*labels, strict=True))
-    logits = logits / 8
-    assume(FEWEST_LABELS <= truth.sum() <= len(truth) - FEWEST_LABELS)
-    for found in (temperature_of(logits, truth), odds_of(logits, truth)):
-        scaled = (logits - found.shift) / found.temperature
-        assert average_precision(scaled, truth) == pytest.approx(average_precision(logits, truth))
-        probabilities = found(logits)
-        assert ((probabilities >= 0) & (probabilities <= 1)).all()
-        assert (np.diff(probabilities[np.argsort(logits)]) >= 0).all()
-
-
 def test_labels_that_are_few_or_all_alike_fit_nothing() -> None:
     for truth in ([True] * 50, [False] * 50, [True] * 50 + [False] * (FEWEST_LABELS - 1), []):
         labels = np.zeros(len(truth)), np.array(truth, bool)
-        assert fit_temperature(*labels, np.zeros(len(truth), np.int64), fitted_on="") is None
-        assert fit_odds(*labels, fitted_on="") is None
+        for compares in (False, True):
+            groups = np.zeros(len(truth), np.int64)
+            assert fit_temperature(*labels, groups, fitted_on="", compares=compares) is None
 
 
 @pytest.mark.parametrize(("temperature", "shift"), [(0.0, 0.0), (-1.0, 0.0), (float("nan"), 0.0), (1.0, float("inf"))])

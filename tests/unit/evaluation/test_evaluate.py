@@ -136,25 +136,6 @@ def test_position_0_is_asked_of_the_reciprocals(nations: Run) -> None:
     np.testing.assert_allclose(scores(codes), (logits[codes] + logits[mirrored]) / 2)
 
 
-def test_ranking_asks_each_side_of_its_own_scores(nations: Run) -> None:
-    """The rank of every test fact at both positions, by loops."""
-    problem, scores = nations.problem, nations.logits()
-    base = problem.knowledge.base
-    known = {int(code) for part in (problem.train, *problem.queries.values()) for code in part.atoms[part.truth]}
-    index, arguments = base.decode(problem.test.atoms)
-    reciprocal = []
-    for predicate, (head, tail), code in zip(index, arguments.tolist(), problem.test.atoms.tolist(), strict=True):
-        for position in (0, 1):
-            rows = [(other, tail) if position == 0 else (head, other) for other in range(14)]
-            codes = base.encode(base.language.predicates[predicate], np.array(rows))
-            logits = dict(zip(codes.tolist(), scores.at_position(position)(codes).tolist(), strict=True))
-            rivals = [logits[other] for other in codes.tolist() if other == code or other not in known]
-            better = sum(value > logits[code] for value in rivals)
-            equal = sum(value == logits[code] for value in rivals)
-            reciprocal.append(1 / (better + (equal + 1) / 2))
-    assert nations.evaluate("test").metrics["mrr"] == pytest.approx(sum(reciprocal) / len(reciprocal), abs=1e-12)
-
-
 def masses(knowledge: KnowledgeBase) -> dict[int, float]:
     """Atom -> mass, rule by rule and atom by atom."""
     facts = {a for a, t in zip(knowledge.evidence.atoms.tolist(), knowledge.evidence.truth.tolist(), strict=True) if t}
@@ -171,7 +152,7 @@ def masses(knowledge: KnowledgeBase) -> dict[int, float]:
 @at_most(10, because="each example grounds 24 rules")
 @given(random_knowledge())
 def test_logits_are_those_of_masses_added_one_by_one(knowledge: KnowledgeBase) -> None:
-    alone, base = RulesAlone.of(knowledge), knowledge.base
+    alone, base = RulesAlone.from_knowledge(knowledge), knowledge.base
     assert alone is not None
     expected = masses(knowledge)
     odds = {a: log((1 - exp(-mass)) / exp(-mass)) for a, mass in expected.items()}
@@ -190,20 +171,20 @@ def test_logits_are_those_of_masses_added_one_by_one(knowledge: KnowledgeBase) -
 def test_nothing_is_counted_without_rules_or_where_they_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
     domains = {"d": ["a", "b"]}
     knowledge = KnowledgeBase.build(THEORY, domains=domains)
-    alone = RulesAlone.of(knowledge)
+    alone = RulesAlone.from_knowledge(knowledge)
     assert alone is not None
     assert (alone(np.arange(5)) == UNREACHED).all(), "no fact, no proof"
     bare = KnowledgeBase.build(type(THEORY)(THEORY.domains, THEORY.predicates, ()), domains=domains)
-    assert RulesAlone.of(bare) is None
+    assert RulesAlone.from_knowledge(bare) is None
     monkeypatch.setattr(evaluate, "MOST_RULES", len(THEORY.rules) - 1)
-    assert RulesAlone.of(knowledge) is None
+    assert RulesAlone.from_knowledge(knowledge) is None
     monkeypatch.undo()
     monkeypatch.setattr(evaluate, "MOST_GROUND_RULES", -1)
-    assert RulesAlone.of(knowledge) is None, "by the estimate"
+    assert RulesAlone.from_knowledge(knowledge) is None, "by the estimate"
     monkeypatch.undo()
 
     def refuse(*_: object) -> RuleCounts:
         raise GroundingError("too many")
 
     monkeypatch.setattr(RuleCounts, "of", refuse)
-    assert RulesAlone.of(knowledge) is None, "the estimate was wrong"
+    assert RulesAlone.from_knowledge(knowledge) is None, "the estimate was wrong"

@@ -1,26 +1,16 @@
-"""What is reported of rules: how often they hold, where they help, and the clauses that implicit ones have learned."""
+"""What is reported of rules: how often they hold, and the clauses that implicit ones have learned."""
 
 import json
-from collections.abc import Mapping
 from random import Random
-from typing import Any
 
 import numpy as np
 import pytest
-from scipy.stats import fisher_exact
 
 import r2n
-from r2n.data.features import Features, read_features
-from r2n.data.herbrand import HerbrandBase
 from r2n.explanation.rules import (
     LEAST_AGREEMENT,
-    LEAST_CHANGE,
     LEAST_FIDELITY,
-    LEVEL,
-    SUPPORT,
-    Context,
     LearnedClause,
-    Marks,
     Occurrence,
     RuleAccount,
     RuleEffect,
@@ -30,7 +20,6 @@ from r2n.explanation.rules import (
     canonical,
     clause_rule,
     counted_occurrences,
-    find_contexts,
     learned_clauses,
     occurrences,
 )
@@ -53,19 +42,17 @@ KEYS = ("name", "text", "ground_rules", "satisfied", "out", "effect", "metric", 
 
 def test_the_document_has_the_keys_that_others_rely_on() -> None:
     effect, clause = RuleEffect(0.5, 0.1, 4, 0.9, 0.8, float("nan")), LearnedClause(RULE, 4, 1.0, 0, None, 0.2)
-    context = Context("constant", "u", helps=True, helped=5, hurt=0, helped_elsewhere=1, hurt_elsewhere=9, p=0.001)
-    account = RuleAccount(RULE, "explicit", Occurrence(7, 3, 1.0, 0.9), effect, (context,), (clause,))
+    account = RuleAccount(RULE, "explicit", Occurrence(7, 3, 1.0, 0.9), effect, (clause,))
     report = RuleReport("toy", "valid", 10, "ap", 0.9, 0.3, (account,), left_out=2, notes=("look",))
     document = json.loads(json.dumps(report.to_dict()))
     assert (document["metric"], document["split"], document["left_out"]) == ("ap", "valid", 2)
     rule, text = document["rules"][0], "rule one [0.5]: p(x) -> q(x)"
     values = ("one", text, 7, 1.0, 0.9, 0.5, 0.9, 0.8, None)  # NaN is no JSON
     assert {key: rule[key] for key in KEYS} == dict(zip(KEYS, values, strict=True))
-    assert rule["contexts"][0]["what"] == "u"
     assert rule["clauses"][0]["clause"] == "p(x) -> q(x)"
     bare = RuleAccount(RULE, "explicit").to_dict()
     assert all(bare[key] is None for key in KEYS[2:])
-    assert bare["contexts"] == bare["clauses"] == []
+    assert bare["clauses"] == []
     assert clause.counts == "support 4, confidence nothing known, fidelity 1.000"
     assert "confidence 0.750 of 4 known" in LearnedClause(RULE, 1200, 1.0, 4, 0.75, 0.2).counts
 
@@ -113,116 +100,6 @@ def test_counted_rules_as_the_ground_rules_with_a_known_body(seed: int) -> None:
             assert found[part.rule.name].known == int((truths >= 0).sum())
             expected = float((truths == 1).sum() / (truths >= 0).sum()) if (truths >= 0).any() else None
             assert found[part.rule.name].satisfied == expected
-
-
-CITIES = tuple(f"c{i:02}" for i in range(40))
-COLOURS = ("blue", "green", "red")
-
-
-def cities() -> HerbrandBase:
-    theory = r2n.parse_theory(
-        f"""
-        domain city = {{{", ".join(CITIES)}}}
-        domain colour = {{{", ".join(COLOURS)}}}
-        domain thing = city | colour
-        predicate likes(city, colour)
-        predicate sees(city, thing)
-        """
-    )
-    return HerbrandBase(r2n.KnowledgeBase.build(theory).language)
-
-
-BASE = cities()
-TEXTS: Mapping[str, Features] = read_features(
-    BASE.language, {"city": {city: "old town" if i % 2 else "new village" for i, city in enumerate(CITIES)}}
-)[0]
-
-
-def codes() -> np.ndarray:
-    return np.arange(BASE.size)
-
-
-def marks() -> Marks:
-    return Marks.from_atoms(BASE, codes(), TEXTS)
-
-
-def test_marks_are_what_the_atoms_have() -> None:
-    found, index = marks(), BASE.decode(codes())[0]
-    assert list(dict.fromkeys(kind for kind, _ in found.names)) == ["predicate", "word", "constant"]
-    inside = [atom[:-1].partition("(")[2].split(", ") for atom in BASE.names(codes())]
-    expected = {
-        ("constant", "red"): ["red" in names for names in inside],
-        ("constant", "c07"): ["c07" in names for names in inside],
-        ("predicate", "sees"): [BASE.language.predicates[i].name == "sees" for i in index],
-        ("word", "town (city)"): [any(c in CITIES and CITIES.index(c) % 2 for c in names) for names in inside],
-    }
-    for mark, has in expected.items():
-        assert found.has[:, [found.names.index(mark)]].toarray()[:, 0].tolist() == has
-
-
-def gains_for(where: np.ndarray, seed: int = 0, noise: float = 0.1) -> np.ndarray:
-    """A gain that is mostly positive somewhere, and mostly negative elsewhere."""
-    dice = np.random.default_rng(seed)
-    sign = np.where(where, 1, -1) * np.where(dice.random(len(where)) < noise, -1, 1)
-    return sign * dice.uniform(2 * LEAST_CHANGE, 1, len(where))
-
-
-def test_what_separates_help_from_hurt_is_found_with_its_counts() -> None:
-    red = np.array(["red" in name for name in BASE.names(codes())])
-    gain = gains_for(red)
-    first, other = (find_contexts(marks(), {"r": part})["r"][0] for part in (gain, -gain))
-    assert [(c.kind, c.what, c.helps) for c in (first, other)] == [("constant", "red", v) for v in (True, False)]
-    helped, hurt = gain > LEAST_CHANGE, gain < -LEAST_CHANGE
-    expected = [int(part[where].sum()) for where in (red, ~red) for part in (helped, hurt)]
-    assert [first.helped, first.hurt, first.helped_elsewhere, first.hurt_elsewhere] == expected
-    assert first.p < LEVEL
-
-
-def test_words_and_predicates_are_found_and_the_same_atoms_are_listed_once() -> None:
-    texts = dict(zip(CITIES, TEXTS["city"].texts or (), strict=True))
-    town = np.array(["town" in texts[name[:-1].partition("(")[2].split(", ")[0]] for name in BASE.names(codes())])
-    found = find_contexts(marks(), {"r": gains_for(town)})["r"]
-    assert (found[0].kind, found[0].what) == ("word", "old (city)")  # `town` marks the same atoms
-    assert [context.what for context in found].count("town (city)") == 0
-    sees = BASE.decode(codes())[0] == 1
-    assert find_contexts(marks(), {"r": gains_for(sees)})["r"][0].kind == "predicate"
-
-
-@pytest.mark.parametrize("atoms", [30, 200, 1500])
-def test_on_noise_nothing_is_found(atoms: int) -> None:
-    """Ten times ten rules whose gains have nothing to do with the atoms."""
-    found = 0
-    for seed in range(10):
-        dice = np.random.default_rng(seed)
-        some = np.sort(dice.choice(BASE.size, atoms, replace=False))
-        drawn = Marks.from_atoms(BASE, some, TEXTS)
-        gains = {f"r{i}": dice.normal(size=atoms) * (dice.random(atoms) < 0.7) for i in range(10)}
-        found += sum(map(len, find_contexts(drawn, gains).values()))
-    assert found == 0
-
-
-def test_few_atoms_are_never_listed_and_small_changes_count_nowhere() -> None:
-    gain = np.zeros(BASE.size)
-    gain[: SUPPORT - 1] = 1.0
-    gain[-200:] = -LEAST_CHANGE / 2
-    assert find_contexts(marks(), {"r": gain}) == {"r": ()}
-    assert find_contexts(Marks.from_atoms(BASE, codes()[:0], {}), {"r": gain[:0]}) == {"r": ()}
-    assert find_contexts(marks(), {}) == {}
-
-
-def test_the_chance_is_fishers() -> None:
-    """Twice the smaller side of scipy's test, times the number of tests."""
-    red = np.array(["red" in name for name in BASE.names(codes())])
-    found = find_contexts(marks(), {"r": gains_for(red, noise=0.3)})["r"]
-
-    def chance(context: Context) -> float:
-        table = [[context.helped, context.hurt], [context.helped_elsewhere, context.hurt_elsewhere]]
-        results: list[Any] = [fisher_exact(table, alternative=side) for side in ("less", "greater")]
-        return min(1.0, 2 * min(float(result.pvalue) for result in results))
-
-    tests = round(found[0].p / chance(found[0]))
-    assert 1 < tests < BASE.size
-    assert [c.p for c in found] == pytest.approx([chance(c) * tests for c in found], rel=1e-6)
 
 
 PLACES = parse_theory(

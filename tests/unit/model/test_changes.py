@@ -216,17 +216,6 @@ def test_under_candidates_atoms_asked_together_are_answered_as_one_by_one(with_c
     np.testing.assert_allclose(with_candidates.logits(everything), alone, rtol=1e-5, atol=1e-6)
 
 
-def test_in_a_ranking_facts_corruptions_queries_and_other_atoms_are_reached_alike() -> None:
-    """Which atoms stand in ground rules is for the candidates to say, and their truth has no part in it."""
-    train, test = (dict.fromkeys(PAIRS[i::5], True) for i in (0, 1))
-    inner = dict.fromkeys(product(THINGS[:4], THINGS[:4]), True)
-    predictor = Model.from_run(network(things_problem(train, test, Candidates(tables=(table(inner),)))))
-    reached = {answer.atom: answer.reached for answer in predictor.predict("same(?, ?)", everything=True)}
-    assert reached == {f"same({a}, {b})": (a, b) in inner for a, b in PAIRS}
-    for asked in (train, test, set(PAIRS) - train.keys() - test.keys()):
-        assert len({pair in inner for pair in asked}) == 2, "each kind has atoms within and without"
-
-
 def test_new_constants_are_answered_as_from_the_start(inductive: Model, tmp_path: Path) -> None:
     """A network without vectors of constants takes any language."""
     told = inductive.with_facts(NEW)
@@ -246,17 +235,6 @@ def test_a_new_town_lies_where_its_neighbours_lie(inductive: Model) -> None:
         answers = {answer.atom: answer.probability for answer in inductive.with_facts(facts).predict("liesIn(new, ?)")}
         assert answers[f"liesIn(new, {valley})"] > 0.9
         assert answers[f"liesIn(new, {other})"] < 0.5
-
-
-def test_facts_move_the_answers_about_old_constants(inductive: Model) -> None:
-    def belief(predictor: Model) -> float:
-        return predictor.predict("liesIn(n5, north)")[0].probability
-
-    borders = [f"near({a}, {b})" for x in ("n4", "n6") for a, b in ((x, "n5"), ("n5", x))]
-    moved = [fact.replace("n4", "s4").replace("n6", "s6") for fact in borders]
-    assert belief(inductive) > 0.9
-    assert belief(inductive.without_facts(borders).with_facts(moved)) < 0.5
-    assert not inductive.without_facts(borders).predict("liesIn(n5, north)")[0].reached
 
 
 def test_new_atoms_are_grounded_around(toy: Problem) -> None:
@@ -449,15 +427,10 @@ def test_a_classifier_answers_for_a_new_picture_that_no_fact_names(changes: tupl
     predictor = Model.from_run(run)
     told = predictor.with_facts([], domains={"image": ["i9"]}, features={"image": {"i9": pictures["i9"]}})
     assert [answer.atom for answer in told.predict("digit(i9, ?)")] == ["digit(i9, odd)", "digit(i9, even)"]
-    again = prepare_run(pictured([*names, "i9"]), run.options, seed=0, encoders=encoders)
-    again.model.load_state_dict(run.model.state_dict())
-    codes = np.arange(told.base.size)
-    assert told.base.names(codes) == again.problem.knowledge.base.names(codes)
-    np.testing.assert_allclose(told.logits(codes), Model.from_run(again).logits(codes), rtol=1e-5, atol=1e-5)
     back = told.without_facts([], domains={"image": ["i9"]})
     assert back.network is run.model
-    with pytest.raises(DataError, match="'i9' is declared to be in 'image', but it is no new constant"):
-        Model.from_run(again).with_facts([], domains={"image": ["i9"]})
+    with pytest.raises(DataError, match="'i8' is declared to be in 'image', but it is no new constant"):
+        predictor.with_facts([], domains={"image": ["i8"]})
 
 
 @pytest.mark.parametrize("pair", ["symmetric", "concatenate"])
@@ -533,7 +506,7 @@ def facts(changed: ChangedProblem) -> set[str]:
 
 @pytest.fixture
 def start(toy: Problem) -> ChangedProblem:
-    return ChangedProblem.of(toy)
+    return ChangedProblem.from_problem(toy)
 
 
 def test_facts_come_as_text_files_tables_and_evidence(start: ChangedProblem, tmp_path: Path) -> None:
@@ -575,7 +548,7 @@ def test_what_is_told_twice_is_taken_back_twice(start: ChangedProblem) -> None:
 def test_the_part_of_a_union_is_what_other_facts_or_the_caller_say() -> None:
     table = Table(pa.table({"h": ["a", "a", "b"], "r": ["by", "in", "in"], "t": ["b", "r", "r"]}))
     domains = {"country": ["a", "b"], "region": ["r", "s"]}
-    start = ChangedProblem.of(Problem.build("unions", parse_theory(UNIONS), [table], domains=domains))
+    start = ChangedProblem.from_problem(Problem.build("unions", parse_theory(UNIONS), [table], domains=domains))
     with pytest.raises(DataError, match="constant 'new' is outside domain 'place'"):
         start.with_facts("in(new, s)", {})
     declared = start.with_facts("in(new, s)", {"country": ["new"]})

@@ -35,11 +35,11 @@ NOWHERE = Path("/nowhere/at/all")
 def test_a_peak_is_seen_and_forgotten() -> None:
     forget_peak()
     before = peak_gigabytes()
-    held = np.ones(40_000_000)  # 0.32 GB
-    assert peak_gigabytes() >= before + 0.3
+    held = np.ones(20_000_000)  # 0.16 GB
+    assert peak_gigabytes() >= before + 0.15
     del held
     forget_peak()
-    assert peak_gigabytes() < before + 0.2
+    assert peak_gigabytes() < before + 0.1
 
 
 def test_where_the_system_tells_nothing_the_whole_process_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -147,31 +147,18 @@ def test_by_default_a_share_of_what_is_free_may_be_taken(system: System) -> None
 # Measured peaks of two steps above the process before them, in MiB: (atoms, ground rules, positions, dim, layers),
 # negatives, and options.
 MEASURED: list[tuple[int, tuple[int, int, int, int, int], int, str]] = [
-    (476, (104_116, 0, 0, 32, 0), 120_000, ""),
-    (812, (104_116, 0, 0, 100, 0), 120_000, ""),
-    (2521, (1_040_386, 0, 0, 32, 0), 1_200_000, ""),
     (7379, (1_040_386, 0, 0, 100, 0), 1_200_000, ""),
     (1698, (1_040_386, 0, 0, 32, 0), 1_200_000, "model.input=distmult"),
     (898, (1_040_386, 0, 0, 32, 0), 1_200_000, "model.input=transe"),
     (1407, (1_040_386, 0, 0, 32, 0), 1_200_000, "model.input=mlp"),
-    (6914, (2_906_106, 0, 0, 32, 0), 3_200_000, ""),
-    (253, (9_776, 125_000, 375_000, 32, 1), 19_900, ""),
-    (831, (36_922, 1_000_000, 3_000_000, 32, 1), 40_000, ""),
     (964, (36_922, 1_000_000, 3_000_000, 32, 3), 40_000, ""),
-    (2449, (36_922, 1_000_000, 3_000_000, 100, 1), 40_000, ""),
     (2629, (36_922, 1_000_000, 3_000_000, 100, 3), 40_000, ""),
-    (1357, (337_500, 168_750, 506_250, 32, 1), 120_000, ""),
-    (4150, (337_500, 168_750, 506_250, 100, 3), 120_000, ""),
     (4685, (1_055_600, 527_800, 1_583_400, 32, 3), 240_000, ""),
     (339, (36_922, 1_000_000, 3_000_000, 32, 3), 40_000, "training.semantic_weight=0"),
     (1407, (36_922, 1_000_000, 3_000_000, 32, 3), 40_000, "model.mlp=shallow"),
     (4267, (36_922, 1_000_000, 3_000_000, 32, 3), 40_000, "model.aggregation=max"),
-    (9376, (4_000_000, 0, 0, 32, 0), 0, ""),
     (1091, (555_144, 0, 0, 32, 0), 600_000, "model.input=pair"),
-    (978, (135_013, 388_224, 1_164_672, 32, 3), 212_664, ""),
-    (715, (135_013, 388_224, 1_164_672, 32, 1), 212_664, "training.semantic_weight=0"),
     (1068, (160_000, 111_133, 333_399, 32, 3), 7_521_600, ""),
-    (1230, (89_805, 62_313, 186_939, 100, 3), 112_824, ""),
 ]
 
 
@@ -199,12 +186,6 @@ def test_atoms_are_counted_before_a_negative_is_drawn(toy: Problem, monkeypatch:
     with pytest.raises(MemoryLimitError, match=r"a training on \d+ facts and negatives needs about") as caught:
         prepare_run(toy, toy.options, 0, memory=1000)
     assert "training.negatives" in str(caught.value)
-
-
-def test_a_full_softmax_is_asked_of_the_whole_base(toy: Problem) -> None:
-    options = toy.options.changed(["training.loss=full-softmax"])
-    with pytest.raises(MemoryLimitError, match="full-softmax over the whole Herbrand base, 288 atoms, needs about"):
-        check_training(toy.knowledge, options, 1000)
 
 
 def test_a_graph_is_measured_before_it_is_laid_out(toy: Problem) -> None:

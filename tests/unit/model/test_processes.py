@@ -21,7 +21,7 @@ from r2n.evaluation.ranking import ALONE, Share
 from r2n.model import processes
 from r2n.model.processes import (
     MOST_PROCESSES,
-    FabricTeam,
+    FabricGroup,
     begin,
     begun_elsewhere,
     ended_process,
@@ -246,7 +246,7 @@ class Broken:
     ],
 )
 def test_an_exchange_with_who_is_gone(gone: str, message: str) -> None:
-    team = FabricTeam(0, 2, Broken, lambda: gone)
+    team = FabricGroup(0, 2, Broken, lambda: gone)
     assert isinstance(team, Team)
     with pytest.raises(ProcessError, match=rf"{message}(.|\n)*go on with --resume"):
         team.summed(torch.zeros(1))

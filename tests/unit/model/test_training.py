@@ -64,15 +64,6 @@ def folder(kept: tuple[Run, Path], tmp_path: Path) -> Path:
     return copytree(kept[1], tmp_path / "run")
 
 
-def test_the_folder_holds_config_trace_and_checkpoint(folder: Path) -> None:
-    config = json.loads((folder / CONFIG).read_text())
-    assert (config["seed"], config["options"]["model"]["dim"]) == (0, 8)
-    assert set(config["versions"]) == {"r2n", "torch", "python"}
-    numbers = [json.loads(line)["number"] for line in (folder / TRACE).read_text().splitlines()]
-    assert numbers == list(range(1, 13))
-    assert len(list(folder.glob("checkpoint-*.safetensors"))) == 1
-
-
 def with_module(seed: int, size: int = 1) -> Run:
     """A run whose features go through a module of the caller, with the weights that a process happens to have."""
     theory = r2n.parse_theory("domain thing\npredicate p(thing, thing)\nrule one: p(x, y) -> p(y, x)")
@@ -234,22 +225,6 @@ def test_a_run_is_resumed_with_its_own_number_of_threads(toy_folder: Path, tmp_p
         torch.set_num_threads(before)
 
 
-def test_it_answers_as_the_run_did_without_the_tables_and_changes_nothing_outside(
-    kept: tuple[Run, Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    run, folder = kept
-    expected, metrics = run.logits()(run.problem.atoms), run.evaluate("test").metrics
-    for name in ("draw_negatives", "corruptions"):
-        monkeypatch.setattr(f"r2n.training.negatives.{name}", lambda *_, **__: pytest.fail("negatives drawn"))
-    state, threads = torch.get_rng_state(), torch.get_num_threads()
-    model = Model.load(folder)
-    np.testing.assert_array_equal(model.scores(run.problem.atoms), expected)
-    assert torch.equal(torch.get_rng_state(), state)
-    assert torch.get_num_threads() == threads
-    assert model.evaluate("test").metrics == metrics
-    assert (model.problem.name, model.members) == ("towns", (model.scores,))
-
-
 def test_a_run_without_checkpoint_and_weights_that_do_not_fit(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="was trained with encoders of its own for no domain"):
         Model.load(folder, encoders={"town": nn.Linear(2, 2)})
@@ -280,15 +255,6 @@ def test_validation_chooses_and_needs_queries(toy: Problem) -> None:
     blind = replace(toy, queries={})
     with pytest.raises(ConfigError, match="needs queries"):
         prepare_run(blind, toy.options.changed(["training.patience=20"]), seed=0)
-
-
-def test_true_queries_are_ranked(toy: Problem, toy_run: Run) -> None:
-    test = toy.test
-    only_true = replace(toy, queries={"test": type(test)(test.atoms[test.truth], test.truth[test.truth])})
-    report = replace(toy_run, problem=only_true).evaluate("test")
-    assert report.metrics["mrr"] > 0.5
-    with pytest.raises(ConfigError, match="no queries 'dev'"):
-        toy_run.evaluate("dev")
 
 
 def test_the_whole_base_is_the_graph_of_a_full_softmax() -> None:

@@ -145,7 +145,6 @@ def test_every_section_is_there() -> None:
         "Classification of 40 queries, 24 of them true.",
         "0.4000 to 0.6000",
         "near(x, y) & in(x, z) -> in(y, z)",
-        "helps with constant countries : 1,200 helped, 1 hurt; elsewhere 3 and 4",
         "(support 1,000, nothing known, fidelity 0.750)",
         "75.0 %",
         "With all rules the valid ap is 0.8750",

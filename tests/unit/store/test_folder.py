@@ -13,8 +13,10 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
+from safetensors.numpy import load, save
 
 from r2n.data.knowledge_base import Evidence
 from r2n.data.problem import Problem
@@ -36,6 +38,7 @@ from r2n.store.folder import (
     write_config,
     write_run,
 )
+from r2n.store.stored_problem import DOCUMENT, problem_bytes, problem_from_bytes
 from r2n.store.trace import LOCK, locked
 from tests.same_records import assert_same
 
@@ -142,6 +145,28 @@ def test_a_file_of_another_version_or_of_something_else_is_refused(
 def test_wrong_types_are_refused(changes: dict[str, Any], message: str, folder: RunFolder) -> None:
     with pytest.raises(CheckpointError, match=rf"written by another version of r2n: .*{message}"):
         read_config(rewritten(folder, **changes))
+
+
+def test_removed_options_are_read_with_their_defaults_and_else_refused(
+    folder: RunFolder, config: RunConfig, toy: Problem
+) -> None:
+    """Runs of the version before have them in `config.json`; their checkpoints have its digest."""
+    options = toy.options.model_dump(mode="json")
+    options["model"] |= {"exclude_self": False, "shared_layers": False, "shared_encoder": "first"}
+    found = read_config(rewritten(folder, options=options))
+    assert found == config
+    assert found.digest == json.loads(folder.config.read_bytes())["sha256"] != config.digest
+    assert differences(found, config) == []
+    for key, value in (("exclude_self", True), ("shared_layers", True), ("shared_encoder", "each")):
+        other = {**options, "model": options["model"] | {key: value}}
+        message = rf"run has model\.{key} = {json.dumps(value)}, which r2n has no more\n  use the r2n that made the run"
+        with pytest.raises(CheckpointError, match=message):
+            read_config(rewritten(folder, options=other))
+    parts = load(problem_bytes(toy))
+    document = json.loads(bytes(parts[DOCUMENT]))
+    document["options"] = options
+    parts[DOCUMENT] = np.frombuffer(json.dumps(document).encode(), np.uint8)
+    assert problem_from_bytes(save(parts), folder.problem).options == toy.options
 
 
 def flipped(content: bytes, dice: Random) -> bytes:

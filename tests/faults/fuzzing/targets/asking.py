@@ -100,7 +100,7 @@ def lines(content: bytes) -> None:
     """A few lines, one after the other, each shown, and how each may go on; a refusal is an answer too."""
     model = _model()
     for line in as_text(content).split("\n")[:4]:
-        complete(model.base.language, line, len(line))
+        complete(model.base.language, line)
         mark, _, text = line.partition(" ")
         try:
             if mark == ":why":

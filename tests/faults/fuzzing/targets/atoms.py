@@ -33,7 +33,7 @@ def read(content: bytes) -> None:
     """Whatever is said of an atom; one that can be read is written as it can be read again."""
     text = as_text(content)
     complete(base().language, text)
-    complete(base().language, text, len(text) // 2)
+    complete(base().language, text[: len(text) // 2])
     if looks_like_atom(text):
         atom = parse_atom(text)
         assert atom is not None

@@ -1,5 +1,5 @@
 /**
- * The view of the rules: what each does to the answers, and where it helps or hurts.
+ * The view of the rules: what each does to the answers, and what the implicit ones have learned.
  */
 
 import { address, nothing } from "./address.js";
@@ -110,7 +110,6 @@ function ruleCell(rule) {
     h("strong", {}, name(rule.name, "plain")),
     rule.kind === "explicit" ? null : h("span", { class: "mark is-open" }, rule.kind),
     h("span", { class: "rule-text" }, name(body(rule))),
-    contexts(rule.contexts),
     clauses(rule.clauses),
     link(off, { class: "aside" }, "what if ", h("span", { class: "unseen" }, rule.name, " were "), "switched off?"),
   ];
@@ -120,26 +119,6 @@ function ruleCell(rule) {
 function body(rule) {
   const start = ["rule", "implicit"].map((kind) => `${kind} ${rule.name}: `).find((text) => rule.text.startsWith(text));
   return rule.text.slice(start?.length ?? 0);
-}
-
-/** @param {any[]} items */
-function contexts(items) {
-  if (!items.length) return null;
-  const lines = items.map((context) =>
-    h(
-      "li",
-      {},
-      h("span", { class: context.helps ? "effect plus" : "effect minus" }, context.helps ? "helps" : "hurts"),
-      ` with ${context.kind} `,
-      name(context.what),
-      h(
-        "span",
-        { class: "quiet" },
-        ` helped ${count(context.helped)}, hurt ${count(context.hurt)}; elsewhere ${count(context.helped_elsewhere)} and ${count(context.hurt_elsewhere)}; p ${context.p.toPrecision(2)}`,
-      ),
-    ),
-  );
-  return h("ul", { class: "contexts", "aria-label": "Contexts" }, ...lines);
 }
 
 /** @param {any[]} items */
@@ -161,7 +140,7 @@ function clauses(items) {
     "details",
     {},
     h("summary", {}, counted(items.length, "learned clause")),
-    h("ul", { class: "contexts" }, ...lines),
+    h("ul", { class: "clauses" }, ...lines),
   );
 }
 
