@@ -141,7 +141,7 @@ class ProblemFile(Section):
     on_error: Literal["raise", "skip"] = "raise"
     domains: dict[str, str | Names] = Field(default_factory=dict)
     facts: FactsOptions = FactsOptions()
-    derived: dict[str, str | Names] = Field(default_factory=dict)
+    derived: dict[str, str] = Field(default_factory=dict)
     queries: QueriesOptions = QueriesOptions()
     features: dict[str, FeatureOptions] = Field(default_factory=dict)
     candidates: dict[str, CandidateOptions] = Field(default_factory=dict)
@@ -272,8 +272,8 @@ class Problem:
     ) -> "Problem":
         """Read the tables and join them; `on_error="skip"` collects wrong rows in the report.
 
-        `features` are FeatureTables or {constant: text or array} by domain. `derived` defines predicates by SQL or by
-        rules over the facts and the `background`, which is no evidence. `candidates` limits the atoms in ground rules.
+        `features` are FeatureTables or {constant: text or array} by domain. `derived` defines predicates by SQL
+        over the facts and the `background`, which is no evidence. `candidates` limits the atoms in ground rules.
         """
         skip: OnError = "skip" if on_error == "skip" else "raise"
         for split, argument in ((TRAIN, "facts"), (_BACKGROUND, "background")):
