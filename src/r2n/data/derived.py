@@ -19,14 +19,13 @@ import pyarrow.compute as pc
 
 from r2n.data.encoding import declaration, wrong_arity
 from r2n.data.interruptible import interruptible
-from r2n.data.records import OnError, fetch_texts, join_chunks
+from r2n.data.records import ENDLESS, OnError, fetch_texts, join_chunks
 from r2n.data.tables import Facts, Table
 from r2n.errors import ConfigError, DataError, Location
 from r2n.logic.language import Predicate
 
 MOST_SECONDS = 60.0  # of one SELECT
 MOST_BYTES = 2**32  # that one SELECT may need, besides the tables
-ENDLESS = "if it recurs without end, bound it; if it is only large, store its rows as a table and read that"
 ONLY_FACTS = "a definition reads facts alone: no file, setting, clock or random number"
 _LOCKED = ("enable_external_access = false", "python_enable_replacements = false", "lock_configuration = true")
 _NESTED = ("list", "array", "struct", "map", "union")

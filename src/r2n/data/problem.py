@@ -14,8 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from jaxtyping import Int64
-from pydantic import AfterValidator, BeforeValidator, Field, ValidationError
-from pydantic_core import PydanticCustomError
+from pydantic import BeforeValidator, Field, ValidationError
 
 from r2n.data.atom_text import as_tables
 from r2n.data.candidates import Candidates, CandidateSource, candidate_sources, find_candidates
@@ -24,10 +23,10 @@ from r2n.data.encoding import EncodedFacts, complete, encode_facts
 from r2n.data.features import FeatureTable, read_features
 from r2n.data.herbrand import HerbrandBase, closed_atoms, union
 from r2n.data.knowledge_base import Evidence, KnowledgeBase
-from r2n.data.records import OnError, check_file, table_formats
+from r2n.data.records import OnError, check_file
 from r2n.data.stored_tables import PostgresTable, is_postgres
 from r2n.data.tables import Facts, Table, read_facts, unusual_first_rows
-from r2n.data.text_tables import read_text
+from r2n.data.text_tables import read_lines
 from r2n.errors import ConfigError, DataError, Location, counted
 from r2n.logic.parser import parse_theory, read_theory, read_utf8
 from r2n.logic.theory import Theory
@@ -62,13 +61,6 @@ _UNREADABLE = (  # TOML's reader takes the square of the length of keys; no path
 )
 
 
-def _check_format(name: str) -> str:
-    if name not in table_formats():
-        expected = " or ".join(f"'{known}'" for known in table_formats())
-        raise PydanticCustomError("literal_error", "Input should be {expected}", {"expected": expected})
-    return name
-
-
 class TableOptions(Section):
     """A table of facts; `table` is the address of a database or, of an SQLite file, one of its tables."""
 
@@ -81,7 +73,7 @@ class TableOptions(Section):
     db_schema: str | None = Field(default=None, alias="schema")  # pydantic has another use of the name
     name: str | None = None
     query: str | None = None
-    format: Annotated[str, AfterValidator(_check_format)] | None = None
+    format: str | None = None
     empty: Literal["error", "skip"] = "error"
 
 
@@ -497,5 +489,4 @@ def listed_constants(given: str | tuple[str, ...], folder: Path) -> list[str]:
         return list(given)
     path = checked_path(folder, given)
     check_file(path)
-    lines = read_text(path).decode().split("\n")
-    return [line.removesuffix("\r") for line in lines if line.strip()]
+    return [line for line in read_lines(path).columns[0].to_pylist() if line.strip()]

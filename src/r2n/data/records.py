@@ -30,6 +30,7 @@ NO_CONSTANTS = {
 }
 """What cells hold that are no constants, and what to do about them."""
 OnError = Literal["raise", "skip"]
+ENDLESS = "if it recurs without end, bound it; if it is only large, store its rows as a table and read that"
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -81,6 +82,14 @@ class Records:
         columns, kinds = (tuple(part.take(good) for part in parts) for parts in (self.columns, self.kinds))
         faults = (*self.faults, Fault(self.rows[bad], error, is_allowed))
         return replace(self, columns=columns, rows=self.rows[~bad], faults=faults, kinds=kinds)
+
+    def column(self, name: str) -> int:
+        """The index of the column of that name."""
+        if self.names.count(name) == 1:
+            return self.names.index(name)
+        what = f"{'two columns are' if name in self.names else 'no column is'} called '{name}'"
+        hint = f"{nearest(name, self.names)} the columns are: {shortened(', '.join(self.names), 200)}".strip()
+        raise DataError(what, where=Location(self.source), hint=hint)
 
     def called(self, column: int) -> str:
         """How errors call a column."""
@@ -170,13 +179,12 @@ def table_formats() -> Mapping[str, TableFormat]:
 def format_of(path: Path, called: str | None = None) -> TableFormat:
     """The format of a file: as it is called, or by the file's name: that of train.tsv.gz is TSV."""
     if called is not None:
-        return (_FORMATS if called in _FORMATS else table_formats())[called]
+        return table_formats()[called]
     is_packed = path.suffix.lower() in PACKED
     suffix = Path(path.stem if is_packed else path.name).suffix
-    for formats in (lambda: _FORMATS, table_formats):  # other packages are searched for an ending that is not ours
-        found = next((kind for kind in formats().values() if suffix.lower() in kind.suffixes), None)
-        if found is not None and (found.may_be_packed or not is_packed):
-            return found
+    found = next((kind for kind in table_formats().values() if suffix.lower() in kind.suffixes), None)
+    if found is not None and (found.may_be_packed or not is_packed):
+        return found
     endings = ", ".join(sorted(ending for kind in table_formats().values() for ending in kind.suffixes if ending))
     raise DataError(
         f"no reader for '{suffix}{path.suffix if is_packed else ''}' files",

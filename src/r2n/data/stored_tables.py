@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from r2n.data.records import (
+    ENDLESS,
     MOST_WHOLE,
     ReadOptions,
     Records,
@@ -52,28 +53,19 @@ def read_arrow(source: object, name: str | None = None) -> Records:
 
 def _refuse_mixed(source: object, name: str) -> None:
     """Name the first cell of a pandas table that keeps its column from having one type."""
-    if source_name(source) != "pandas.DataFrame":
-        return
-    for column, cells in source.items():  # pyright: ignore[reportAttributeAccessIssue]
+    for column, cells in source.items() if source_name(source) == "pandas.DataFrame" else ():  # pyright: ignore
         try:
             pa.array(cells)
         except (pa.ArrowException, TypeError, ValueError):
-            is_filled = ~cells.isna()
-            rows = [(row, type(cell)) for row, cell in enumerate(cells) if is_filled.iloc[row]] or [(0, type(None))]
+            rows = [(row, type(cells.iloc[row])) for row in np.flatnonzero(~cells.isna())] or [(0, type(None))]
             first = rows[0][1]
             row, kind = next((pair for pair in rows if pair[1] is not first), rows[0])
-            what = f"column '{column}' holds {_a(kind)}"
-            what += f", where the first cell holds {_a(first)}" if kind is not first else ""
+            what = f"column '{column}' holds {kind.__name__}"
+            what += f", where the first cell holds {first.__name__}" if kind is not first else ""
             hint = f"give the column one type, text or numbers: frame['{column}'].astype(str)"
             if any(hasattr(part, "__iter__") and not issubclass(part, str | bytes) for _, part in rows):
-                hint = (
-                    f"give each constant a row or a column of its own: of lists, frame.explode('{column}') makes rows"
-                )
+                hint = f"give each constant its own row or column: of lists, frame.explode('{column}') makes rows"
             raise DataError(what, where=row_location(name, row), hint=hint) from None
-
-
-def _a(kind: type) -> str:
-    return f"{'an' if kind.__name__.startswith(('a', 'e', 'i', 'o', 'u', 'nd')) else 'a'} {kind.__name__}"
 
 
 @register_format
@@ -187,13 +179,9 @@ class SQLite(TableFormat):
                 return [_sqlite_rows(path, connection, name)]
         except (sqlite3.Error, UnicodeDecodeError) as error:
             if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_INTERRUPT:
-                raise _endless(path, f"the view '{name}' has not ended after {MOST_STEPS:,} steps of SQLite") from None
+                what = f"the view '{name}' has not ended after {MOST_STEPS:,} steps of SQLite"
+                raise DataError(what, where=where, hint=ENDLESS) from None
             raise unreadable(path, "an SQLite database", error) from None
-
-
-def _endless(path: Path, what: str) -> DataError:
-    hint = "if it recurs without end, bound it; if it is only large, store its rows as a table and read that"
-    return DataError(what, where=Location(str(path)), hint=hint)
 
 
 def _sqlite_rows(path: Path, connection: sqlite3.Connection, table: str) -> Records:
@@ -211,7 +199,8 @@ def _sqlite_rows(path: Path, connection: sqlite3.Connection, table: str) -> Reco
     while rows := cursor.fetchmany(SQLITE_BATCH):
         count += len(rows)
         if count > MANY and count > MOST_ROWS_A_BYTE * size:  # as no table has: it would fill the memory
-            raise _endless(path, f"the view '{table}' has given {count:,} rows from {size:,} bytes, and has not ended")
+            what = f"the view '{table}' has given {count:,} rows from {size:,} bytes, and has not ended"
+            raise DataError(what, where=Location(str(path)), hint=ENDLESS)
         for batch, column in zip(batches, zip(*rows, strict=True), strict=True):
             batch.append(pa.array(column, pa.string()))
     columns, kinds = _halves(map(join_chunks, batches))

@@ -278,8 +278,8 @@ def facts_from_records(table: Table, records: Records) -> tuple[list[Facts], tup
 def layout_of(records: Records, predicate: str | None, columns: tuple[str, ...], label: str | None) -> Layout:
     """Which column of the records is what: as picked, by usual names, else by their order."""
     width = len(records.columns)
-    picked = tuple(_find(records, name) for name in columns)
-    labelled = _find(records, label) if label is not None else _find_usual(records, LABEL)
+    picked = tuple(records.column(name) for name in columns)
+    labelled = records.column(label) if label is not None else _find_usual(records, LABEL)
     others = tuple(column for column in range(width) if column != labelled)
     if predicate is not None:
         arguments = picked or others
@@ -300,15 +300,6 @@ def layout_of(records: Records, predicate: str | None, columns: tuple[str, ...],
         hint = "separate columns by tabs (TSV) or commas (CSV), pick 3 with `columns`, or name the `predicate`"
         raise _refuse(records, f"{counted(width, 'column')}, where triples have 3, or 4 with a label", hint)
     return Layout(others[1], (others[0], others[2]), labelled)
-
-
-def _find(records: Records, name: str) -> int:
-    """The column of that name."""
-    if records.names.count(name) == 1:
-        return records.names.index(name)
-    problem = "two columns are" if name in records.names else "no column is"
-    hint = f"{nearest(name, records.names)} the columns are: {', '.join(records.names)}".strip()
-    raise _refuse(records, f"{problem} called '{name}'", hint)
 
 
 def _find_usual(records: Records, usual: frozenset[str]) -> int | None:
@@ -473,26 +464,25 @@ def unusual_first_rows(
     rows = [(group, part.first) for part in read for group in part.facts if part.first and not part.first.is_header]
     first = {group: row for group, row in rows if group.rows[0] == row.row}
     domains = {predicate.name: predicate.domains for predicate in theory.predicates}
-    for is_triple in (False, True):
-        odd = [
-            group
-            for group in first
-            if (group.table.predicate is None) == is_triple
-            and not (is_triple and sizes[group.predicate] > 1)
-            and not any(d.listed is not None or d.name in listed for d in domains.get(group.predicate, theory.domains))
-        ]
-        if odd:
-            cells = [*(_cells(g, int(g in first), is_triple=is_triple) for g in groups), *described]
-            heads = {group: [column[0].as_py() for column in _cells(group, 0, is_triple=is_triple)] for group in odd}
-            known, alone = _occurrences(cells, {cell for head in heads.values() for cell in head})
-            for group, head in heads.items():
-                names = vocabulary(theory, (Path(first[group].source).name.split(".")[0],))
-                if not known.intersection(head) and _is_unusual(head, cells, of_table[id(group.table)], alone, names):
-                    yield first[group]
+    heads = {
+        group: [column[0].as_py() for column in _cells(group, 0)]
+        for group in first
+        if (group.table.predicate is not None or sizes[group.predicate] == 1)
+        and not any(d.listed is not None or d.name in listed for d in domains.get(group.predicate, theory.domains))
+    }
+    if not heads:
+        return
+    cells = [*(_cells(group, int(group in first)) for group in groups), *described]
+    known, alone = _occurrences(cells, {cell for head in heads.values() for cell in head})
+    for group, head in heads.items():
+        names = vocabulary(theory, (Path(first[group].source).name.split(".")[0],))
+        if not known.intersection(head) and _is_unusual(head, cells, of_table[id(group.table)], alone, names):
+            yield first[group]
 
 
-def _cells(facts: Facts, start: int, *, is_triple: bool) -> list[pa.Array]:
-    """The constants of facts from one on, by position; where predicates are cells too, these first."""
+def _cells(facts: Facts, start: int) -> list[pa.Array]:
+    """The constants of facts from one on, by position; of triples, their predicates first."""
+    is_triple = facts.table.predicate is None
     predicates = [pa.repeat(pa.scalar(facts.predicate), len(facts) - start)] if is_triple else []
     return [*predicates, *(column[start:] for column in facts.arguments)]
 

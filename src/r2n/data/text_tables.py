@@ -586,4 +586,6 @@ for _name, _suffixes, _language in (
     ("turtle", (".ttl",), "turtle"),
     ("rdf-xml", (".rdf", ".owl"), "xml"),
 ):
-    register_format(type(_name, (RDF,), {"name": _name, "suffixes": _suffixes, "language": _language}))
+    register_format(
+        type(_name, (RDF,), {"__doc__": RDF.__doc__, "name": _name, "suffixes": _suffixes, "language": _language})
+    )

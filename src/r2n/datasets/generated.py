@@ -31,7 +31,7 @@ FACTS_A_CONSTANT = 10
 FACTS_AT_ONCE = 1_000_000
 MOST_STATED = 3  # times the wanted facts: tiny communities have no room for more
 CONSTANTS_TRIED = 100_000  # to see how many facts there are before they are made
-MOST_FACTS, MOST_RELATIONS, MOST_RULES = 10**12, 10**5, 10**5
+MOST_FACTS, MOST_RELATIONS, MOST_RULES = 10**10, 10**5, 10**5
 SHARE_OF_STATED = 2 / 3  # of the relations; the others are concluded
 SHARE_OF_FALSE_RULES = 0.2  # given like the others, but nothing follows from them
 COMMUNITIES_A_RELATION = 0.5  # share of the communities that a relation links
@@ -72,7 +72,7 @@ class GraphOptions:
         """Check that there is such a graph."""
         bounds = {
             "facts": (100, MOST_FACTS),
-            "count": (2, MOST_FACTS),
+            "count": (2, 2**31),  # products of two fit 64 bits
             "relations": (2, MOST_RELATIONS),
             "rules": (0, MOST_RULES),
             "communities": (1, MOST_FACTS),
@@ -249,9 +249,7 @@ class GeneratedGraph:
         factor, shift = int(dice.integers(1, max(count, 2))), int(dice.integers(count))
         while gcd(factor, count) != 1:
             factor = factor % (count - 1) + 1
-        if count < 2**31:
-            return (numbers * factor + shift) % count
-        return ((numbers.astype(object) * factor + shift) % count).astype(np.int64)  # products beyond 64 bits
+        return (numbers * factor + shift) % count
 
 
 def _mixed(numbers: np.ndarray) -> np.ndarray:

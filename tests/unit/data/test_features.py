@@ -276,7 +276,9 @@ def test_some_numbers_among_texts_are_texts_and_rows_without_features_are_blank(
 
 
 def test_unknown_columns_and_unsuited_files(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"no column 'titel'\n  did you mean 'title'\? the columns are: id, title"):
+    with pytest.raises(
+        DataError, match=r"no column is called 'titel'\n  did you mean 'title'\? the columns are: id, title"
+    ):
         read("id,title\na,x\n", tmp_path, text="titel")
     (tmp_path / "facts.pl").write_text("p(a, b).\n")
     with pytest.raises(DataError, match="tables with named columns"):

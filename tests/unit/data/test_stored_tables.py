@@ -228,11 +228,11 @@ def test_a_cell_that_is_no_constant_is_refused_with_its_row(cells: pa.Array, wha
 @pytest.mark.parametrize(
     ("cells", "what"),
     [
-        (["a", 1], r"row 2: column 'c' holds an int, where the first cell holds a str"),
-        ([1, pd.NA, "a"], "row 3: column 'c' holds a str, where the first cell holds an int"),
-        ([np.zeros(2), "a"], "row 2: column 'c' holds a str, where the first cell holds an ndarray"),
-        (["a", frozenset("a")], "row 2: column 'c' holds a frozenset"),
-        ([frozenset("a"), None], "row 1: column 'c' holds a frozenset"),
+        (["a", 1], r"row 2: column 'c' holds int, where the first cell holds str"),
+        ([1, pd.NA, "a"], "row 3: column 'c' holds str, where the first cell holds int"),
+        ([np.zeros(2), "a"], "row 2: column 'c' holds str, where the first cell holds ndarray"),
+        (["a", frozenset("a")], "row 2: column 'c' holds frozenset"),
+        ([frozenset("a"), None], "row 1: column 'c' holds frozenset"),
         ([{"a"}, {"b"}], "row 1: .* holds a list"),
         ([("a",), ("b",)], "row 1: .* holds a list"),
         ([{"a": 1}, {"a": 2}], "row 1: .* holds a struct"),
