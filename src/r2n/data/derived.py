@@ -17,8 +17,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from r2n.data.encoding import declaration, wrong_arity
 from r2n.data.interruptible import interruptible
+from r2n.data.knowledge_base import declaration, wrong_arity
 from r2n.data.records import ENDLESS, OnError, fetch_texts, join_chunks
 from r2n.data.tables import Facts, Table
 from r2n.errors import ConfigError, DataError, Location

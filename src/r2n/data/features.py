@@ -24,11 +24,12 @@ from r2n.data.records import (
     Records,
     check_file,
     format_of,
+    read_arrow,
     row_location,
     settle,
     shortened,
+    source_name,
 )
-from r2n.data.stored_tables import read_arrow, source_name
 from r2n.errors import ConfigError, DataError, Location, nearest
 from r2n.logic.language import Domain, Language
 

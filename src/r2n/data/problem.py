@@ -19,12 +19,10 @@ from pydantic import BeforeValidator, Field, ValidationError
 from r2n.data.atom_text import as_tables
 from r2n.data.candidates import Candidates, CandidateSource, candidate_sources, find_candidates
 from r2n.data.derived import Definitions, derive
-from r2n.data.encoding import EncodedFacts, complete, encode_facts
 from r2n.data.features import FeatureTable, read_features
 from r2n.data.herbrand import HerbrandBase, closed_atoms, union
-from r2n.data.knowledge_base import Evidence, KnowledgeBase
-from r2n.data.records import OnError, check_file
-from r2n.data.stored_tables import PostgresTable, is_postgres
+from r2n.data.knowledge_base import EncodedFacts, Evidence, KnowledgeBase, complete, encode_facts
+from r2n.data.records import OnError, PostgresTable, check_file, is_postgres
 from r2n.data.tables import Facts, Table, read_facts, unusual_first_rows
 from r2n.data.text_tables import read_lines
 from r2n.errors import ConfigError, DataError, Location, counted

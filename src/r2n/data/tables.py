@@ -6,7 +6,6 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Protocol, runtime_checkable
 
 import numpy as np
 import pyarrow as pa
@@ -18,17 +17,20 @@ from r2n.data.records import (
     Layout,
     Locate,
     OnError,
+    PostgresTable,
     ReadOptions,
     Records,
     TableFormat,
     check_file,
     format_of,
+    is_postgres,
+    read_arrow,
     row_location,
     settle,
     shortened,
+    source_name,
     table_formats,
 )
-from r2n.data.stored_tables import PostgresTable, is_postgres, read_arrow, source_name
 from r2n.data.text_tables import LOOKS_LIKE_ATOM, beginning, first_rows
 from r2n.errors import ConfigError, DataError, Location, counted, nearest
 from r2n.logic.theory import Theory
@@ -42,21 +44,12 @@ TRIPLE_WIDTHS = (3, 4)  # head relation tail, and a label
 NO_THEORY = Theory()
 
 
-@runtime_checkable
-class FactSource(Protocol):
-    """A source that gives its facts itself."""
-
-    def facts(self) -> "tuple[Facts, ...]":
-        """Those of one predicate and arity together."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class Table:
     """Where facts are, and how to read them (docs/data.md, "Tables").
 
     `source` is a file, a PostgresTable or the address of a database, an object with `__arrow_c_stream__` (pandas,
-    polars, pyarrow), or a FactSource. Without `predicate` its rows are triples, or facts that name their predicate.
+    polars, pyarrow), or has a method `facts`. Without `predicate` its rows are triples, or facts that name their predicate.
     `header` None: there is one if columns are picked by name, else `is_header` decides. `called` is how errors call
     the source.
     """
@@ -80,7 +73,7 @@ class Table:
         if isinstance(self.columns, str):
             raise ConfigError(f"columns is a list of names, not one text: '{self.columns}'")
         object.__setattr__(self, "columns", tuple(self.columns))
-        is_known = isinstance(self.source, Path | PostgresTable | FactSource)
+        is_known = isinstance(self.source, Path | PostgresTable) or self.gives_facts
         if not is_known and not hasattr(self.source, "__arrow_c_stream__"):
             kind = type(self.source).__name__
             what = f"facts come from a file or from a pandas, polars or pyarrow table, not from a {kind}"
@@ -102,6 +95,11 @@ class Table:
         if self.called is not None:
             return self.called
         return str(self.source) if isinstance(self.source, Path | PostgresTable) else source_name(self.source)
+
+    @property
+    def gives_facts(self) -> bool:
+        """Whether the source gives its facts itself, those of one predicate and arity together."""
+        return hasattr(self.source, "facts")
 
     @property
     def read_options(self) -> ReadOptions:
@@ -137,7 +135,7 @@ class Facts:
         """Where the i-th fact is: file and line, or record; the line is looked up only now."""
         row = int(self.rows[i])
         where = row_location(self.table.name, row) if self.locate is None else self.locate(row)
-        if where.excerpt is not None or where.line is not None or isinstance(self.table.source, FactSource):
+        if where.excerpt is not None or where.line is not None or self.table.gives_facts:
             return where
         constants = ", ".join(argument[i].as_py() for argument in self.arguments)
         return Location(where.source, excerpt=shortened(f"{self.predicate}({constants})"))
@@ -165,8 +163,8 @@ def read_facts(table: Table, *, on_error: OnError = "raise", theory: Theory = NO
     if on_error not in ("raise", "skip"):
         raise ConfigError(f"on_error is 'raise' or 'skip', not '{on_error}'")
     source, first = table.source, None
-    if isinstance(source, FactSource):
-        return FactRows(source.facts(), ())
+    if table.gives_facts:
+        return FactRows(source.facts(), ())  # pyright: ignore[reportAttributeAccessIssue]
     if isinstance(source, Path):
         kind = checked_format(table, source)
         table, first = with_header(table, kind, theory)

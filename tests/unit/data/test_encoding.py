@@ -7,9 +7,9 @@ import pyarrow as pa
 import pytest
 
 import r2n
-from r2n.data import encoding
-from r2n.data.encoding import complete, encode_facts
+from r2n.data import knowledge_base
 from r2n.data.herbrand import HerbrandBase
+from r2n.data.knowledge_base import complete, encode_facts
 from r2n.data.tables import Facts, Table, read_facts
 from r2n.errors import DataError, TheoryError
 
@@ -101,10 +101,10 @@ def test_a_constant_that_stands_only_in_a_union_has_to_be_listed_under_one_of_it
 def test_only_the_first_wrong_constants_are_compared_with_all_right_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     """To look for a near name takes as long as there are constants."""
     compared: list[str] = []
-    monkeypatch.setattr(encoding, "nearest", lambda name, _: compared.append(name) or "")
+    monkeypatch.setattr(knowledge_base, "nearest", lambda name, _: compared.append(name) or "")
     theory = r2n.parse_theory("domain d = {a, b}\npredicate p(d)\nrule r: p(x)\n")
     rows = [f"wrong {i}" for i in range(200)]
     problem = r2n.Problem.build("p", theory, [r2n.Table(pa.table({"x": rows}), "p")], on_error="skip")
     assert len(problem.report.rejected) == 200
-    assert compared == rows[: encoding.MOST_COMPARED]
+    assert compared == rows[: knowledge_base.MOST_COMPARED]
     assert "'wrong 199' is outside domain 'd'" in str(problem.report.rejected[-1])

@@ -18,7 +18,7 @@ from r2n.data.problem import (
     load_problem,
     read_problem_file,
 )
-from r2n.data.stored_tables import PostgresTable
+from r2n.data.records import PostgresTable
 from r2n.data.tables import Table
 from r2n.errors import ConfigError, DataError
 from tests.examples import fixture
