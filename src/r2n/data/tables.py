@@ -49,9 +49,8 @@ class Table:
     """Where facts are, and how to read them (docs/data.md, "Tables").
 
     `source` is a file, a PostgresTable or the address of a database, an object with `__arrow_c_stream__` (pandas,
-    polars, pyarrow), or has a method `facts`. Without `predicate` its rows are triples, or facts that name their predicate.
-    `header` None: there is one if columns are picked by name, else `is_header` decides. `called` is how errors call
-    the source.
+    polars, pyarrow) or with a method `facts`. Without `predicate` its rows are triples, or name their predicates.
+    `header` None: there is one if columns are picked by name, else `is_header` decides. Errors call it `called`.
     """
 
     source: Path | object

@@ -140,9 +140,7 @@ def _lines(path: Path, changed: int, size: int) -> tuple[bytes, Int64[np.ndarray
 class Cells:
     """The cells of a text: row r has `widths[r]` of them, from `first[r]` on, `lengths[r]` bytes in all.
 
-    Cell i is item 2 i of `spans`.
-
-    `rows` holds the line (from 0) on which each row starts; blank lines are none. `is_quoted`: the text has quotes.
+    Cell i is item 2 i of `spans`. `rows` holds the line (from 0) on which each row starts; blank lines are none.
     """
 
     is_quoted: bool

@@ -46,19 +46,6 @@ def test_given_domains_are_closed_to_others() -> None:
     assert (len(encoded.codes), len(rejected)) == (1, 1)
 
 
-@pytest.mark.parametrize(
-    ("domains", "message"),
-    [
-        ({"cities": ["a"]}, "which does not exist\n  did you mean 'city'"),
-        ({"land": ["a"]}, "already says what is in it"),
-        ({"city": "abc"}, "a list of constants was expected"),
-    ],
-)
-def test_wrong_domains_are_refused(domains: dict[str, list[str]], message: str) -> None:
-    with pytest.raises(DataError, match=message):
-        complete(r2n.parse_theory(THEORY), [], domains)
-
-
 def test_predicates_come_from_the_data_where_none_is_declared() -> None:
     given = [*facts(("a", "b")), *facts(("c",), predicate="big")]
     theory, language = complete(r2n.parse_theory("implicit all: *(x, y)\nrule r: other(x) -> big(x)\n"), given, {})

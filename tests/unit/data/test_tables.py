@@ -125,17 +125,12 @@ def test_location_in_each_kind_of_source(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(DATA is None, reason="R2N_DATA names no folder with the benchmarks")
-@pytest.mark.parametrize("name", ["wn18rr/train.tsv.gz", "countries_s1/test_queries.tsv"])
+@pytest.mark.parametrize(
+    "name", ["wn18rr/train.tsv.gz", "countries_s1/test_queries.tsv", "cora/S1/facts", "cora/S1/queries"]
+)
 def test_benchmarks_equal_a_plain_reading(name: str) -> None:
     path = Path(DATA or "") / name
-    assert listed(read_facts(Table(path))) == plain_triples(plain_tsv(path))
-
-
-@pytest.mark.skipif(DATA is None, reason="R2N_DATA names no folder with the benchmarks")
-@pytest.mark.parametrize("name", ["facts", "queries"])
-def test_cora_equals_a_plain_reading(name: str) -> None:
-    path = Path(DATA or "") / "cora" / "S1" / name
-    assert listed(read_facts(Table(path))) == plain_atoms(path)
+    assert listed(read_facts(Table(path))) == (plain_triples(plain_tsv(path)) if path.suffix else plain_atoms(path))
 
 
 ATOMS = "// people\n\naunt(1369,1287).\naunt(1369, 1312).\n"
@@ -188,29 +183,10 @@ def test_empty_cells_of_a_wide_table_state_nothing_where_that_is_said(tmp_path: 
         Table(path, empty="keep")
 
 
-@pytest.mark.parametrize(
-    ("cells", "predicate", "expected"),
-    [
-        ("head relation tail", None, True),
-        ("Subject Predicate OBJECT truth", None, True),
-        ("relation head tail", None, True),
-        ("h r t", None, True),
-        ("s p o label", None, True),
-        ("s r t", None, False),  # letters of two families: may be a fact
-        ("h relation t", None, False),
-        ("head tail label", None, True),  # names, if not those of triples: an error when it is read
-        ("head head relation tail", None, True),
-        ("italy locatedIn europe", None, False),
-        ("head tail", "p", True),
-        ("s o", "p", True),
-        ("subject object label", "p", True),
-        ("s", "p", False),
-        ("h r t", "p", False),
-        ("s t", "p", False),
-    ],
-)
-def test_usual_headers(cells: str, predicate: str | None, expected: bool) -> None:
-    assert is_header([pa.array([cell]) for cell in cells.split()], predicate, Theory()) is expected
+@pytest.mark.parametrize("expected", [True, False])
+def test_usual_headers(expected: bool) -> None:
+    for cells, predicate in fixture("headers.toml")["names" if expected else "no_names"]:
+        assert is_header([pa.array([cell]) for cell in cells.split()], predicate or None, Theory()) is expected, cells
 
 
 def table(names: str, *rows: str, **options: object) -> Table:
