@@ -77,13 +77,12 @@ class GraphOptions:
             "rules": (0, MOST_RULES),
             "communities": (1, MOST_FACTS),
             "seed": (0, 2**63 - 1),
+            "noise": (0, 1),
         }
         for name, (least, most) in bounds.items():
             if not least <= getattr(self, name) <= most:
                 name, value = name.replace("count", "constants"), getattr(self, name)
                 raise ConfigError(f"{name} is {value}", hint=f"give {least:,} to {most:,}")
-        if not 0 <= self.noise <= 1:
-            raise ConfigError(f"noise is {self.noise}", hint="give a share from 0 to 1")
         if not 0 < self.queries < 0.5:
             raise ConfigError(f"queries is {self.queries}", hint="give a share above 0 and below 0.5")
         if self.facts > self.relations * self.count * (self.count - 1) // 10:
