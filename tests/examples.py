@@ -1,6 +1,8 @@
-"""How many examples a property looks at, where the profile's own number would take too long."""
+"""How many examples a property looks at, where the profile's own number would take too long; and tables of cases."""
 
+import tomllib
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,3 +24,8 @@ def at_most(examples: int, because: str) -> settings:
 def first_of(cases: Iterable[Any], quick: int) -> list[Any]:
     """Cases of a parametrised test, of which `make test` looks at the first; the others are slow in their number."""
     return [case if i < quick else pytest.param(case, marks=pytest.mark.slow) for i, case in enumerate(cases)]
+
+
+def fixture(name: str) -> dict[str, Any]:
+    """The cases in a file of `tests/fixtures`."""
+    return tomllib.loads((Path(__file__).parent / "fixtures" / name).read_text("utf-8"))

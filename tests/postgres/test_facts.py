@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from r2n.data.problem import load_problem
-from r2n.data.stored_tables import PostgresTable
+from r2n.data.records import PostgresTable
 from r2n.data.tables import Table, read_facts
 from r2n.errors import DataError
 from tests.command_line import run

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from r2n.data.records import MOST_WHOLE, shortened
-from r2n.data.stored_tables import PostgresTable
+from r2n.data.records import MOST_WHOLE, PostgresTable, shortened
 from r2n.data.tables import FALSE, NO_THEORY, TRUE, Facts, Table
 from r2n.errors import ConfigError, DataError, Location
 from r2n.logic.formula import quoted, unescaped

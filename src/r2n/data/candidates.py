@@ -9,10 +9,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from r2n.data.encoding import encode_facts
 from r2n.data.features import Features, bags_of_words
 from r2n.data.herbrand import Codes, HerbrandBase, closed_atoms
-from r2n.data.knowledge_base import Evidence
+from r2n.data.knowledge_base import Evidence, encode_facts
 from r2n.data.tables import Table, read_facts
 from r2n.errors import ConfigError, DataError, Location, nearest
 from r2n.logic.language import Predicate

@@ -1,35 +1,55 @@
-"""Predicates that are not stated but derived from the facts, by SQL or by Horn rules.
+"""Predicates that are not stated but derived from the facts, by SQL.
 
 Every predicate of the facts is a table of its name with the columns c1, c2, ... that holds its true atoms;
-`denied.NAME` holds its false atoms. A definition is a SELECT over these tables, or a rule `body -> head`.
-The database is in memory, and nothing outside it can be read.
+`denied.NAME` holds its false atoms. A definition is one SELECT over these tables. It may be a stranger's, and must give
+the same facts each time: the database is in memory and closed to all else, and DuckDB's own reading of the SQL is
+searched for settings, catalogs, clocks, random numbers, other SQL in a text, and what depends on the order of rows.
 """
 
-import re
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing
-from dataclasses import replace
+from functools import cache
+from typing import Any
 
 import duckdb
 import numpy as np
 import pyarrow as pa
-from sqlglot import exp
+import pyarrow.compute as pc
 
-from r2n.data.conjunctive import ConjunctiveSelect
-from r2n.data.encoding import declaration, wrong_arity
-from r2n.data.fact_database import FactDatabase, Select
-from r2n.data.records import OnError
+from r2n.data.interruptible import interruptible
+from r2n.data.knowledge_base import declaration, wrong_arity
+from r2n.data.records import ENDLESS, OnError, fetch_texts, join_chunks
 from r2n.data.tables import Facts, Table
-from r2n.errors import ConfigError, DataError, Location, TheoryError, nearest
-from r2n.logic.formula import Atom, Implies, Variable
+from r2n.errors import ConfigError, DataError, Location
 from r2n.logic.language import Predicate
-from r2n.logic.parser import parse_theory
-from r2n.logic.theory import Rule
 
-Definitions = Mapping[str, str | Sequence[str]]
-"""For each derived predicate a definition, or several that add up."""
+MOST_SECONDS = 60.0  # of one SELECT
+MOST_BYTES = 2**32  # that one SELECT may need, besides the tables
+ONLY_FACTS = "a definition reads facts alone: no file, setting, clock or random number"
+_LOCKED = ("enable_external_access = false", "python_enable_replacements = false", "lock_configuration = true")
+_NESTED = ("list", "array", "struct", "map", "union")
+_TABLE_FUNCTIONS = {"range", "generate_series", "unnest"}
+# of those that DuckDB holds for the same each time
+_OF_THE_PROCESS = {
+    *("current_setting", "getvariable", "version", "current_localtime", "current_localtimestamp"),
+    *("current_user", "current_role", "session_user", "user", "current_catalog", "get_block_size", "ago"),
+    *("json_serialize_plan", "json_serialize_sql", "json_deserialize_sql"),
+}
+_WITHOUT_BRACKETS = {"current_time", "current_timestamp", "localtime", "localtimestamp"}
+# functions that take what comes first, put values behind each other in the order of rows, or count rows
+_IN_ORDER = {
+    *("first", "last", "any_value", "arbitrary", "list", "array_agg", "string_agg", "group_concat", "listagg"),
+    *("arg_max", "arg_max_null", "arg_max_nulls_last", "argmax", "max_by"),
+    *("arg_min", "arg_min_null", "arg_min_nulls_last", "argmin", "min_by"),
+    *("first_value", "last_value", "nth_value", "lag", "lead", "fill", "row_number", "ntile"),
+    *("mode", "approx_quantile", "reservoir_quantile", "approx_top_k"),
+}
+_CUTS = {"LIMIT_MODIFIER": "LIMIT", "LIMIT_PERCENT_MODIFIER": "LIMIT", "DISTINCT_MODIFIER": "DISTINCT ON"}
 
-_BEGINS_SQL = re.compile(r"\s*(select|with|from)\b", re.IGNORECASE)
+Definitions = Mapping[str, str]
+"""For each derived predicate its SELECT."""
+Node = dict[str, Any]
 
 
 def derive(
@@ -43,30 +63,31 @@ def derive(
 ) -> tuple[list[Facts], list[DataError]]:
     """The facts that the definitions add, predicate by predicate; a later one may use those before it.
 
-    A rule may use the predicate that it defines: it is applied until nothing new follows. A fact with a wrong number of
-    constants raises, or (`on_error="skip"`) is not read; the second part holds the errors of the background, while
-    `facts` are checked again when they are encoded. `source` names the problem in errors.
+    A fact with a wrong number of constants raises, or (`on_error="skip"`) is not read; the second part holds the errors
+    of the background, while `facts` are checked again when they are encoded. `source` names the problem in errors.
     """
     if not definitions:
         return [], []
-    wrong = _of_wrong_arity([*facts, *background], declared)
+    wrong = _wrong_arities([*facts, *background], declared)
     if wrong and on_error == "raise":
         raise next(iter(wrong.values()))
+    found = []
     with closing(duckdb.connect()) as connection:
-        database = FactDatabase(connection, [group for group in (*facts, *background) if group not in wrong])
-        found = []
-        for name, given in definitions.items():
+        arities = _load(connection, [group for group in (*facts, *background) if group not in wrong])
+        for name, sql in definitions.items():
             where = f"{source} [derived] {name}" if source else f"[derived] {name}"
-            stated = database.count(name)
-            add_derived(database, name, (given,) if isinstance(given, str) else tuple(given), where)
-            columns = database.rows_after(name, stated)
-            table = Table(pa.table(list(columns), [f"c{i}" for i in range(1, len(columns) + 1)]), name, called=where)
-            count = len(columns[0])
+            try:
+                added = _add(connection, arities, name, sql.strip().rstrip(";"))
+            except ConfigError as error:
+                at = Location(where, excerpt=sql.strip().split("\n")[0])
+                raise ConfigError(error.what, where=at, hint=error.hint) from error
+            columns, count = tuple(join_chunks(part.chunks) for part in added.columns), added.num_rows
+            table = Table(added, name, called=where)
             found.append(Facts(name, columns, np.ones(count, bool), np.arange(count), table))
     return found, [wrong[group] for group in background if group in wrong]
 
 
-def _of_wrong_arity(facts: Sequence[Facts], declared: Sequence[Predicate]) -> dict[Facts, DataError]:
+def _wrong_arities(facts: Sequence[Facts], declared: Sequence[Predicate]) -> dict[Facts, DataError]:
     """An error for all facts that have more or fewer constants than declared, or than where first stated."""
     signatures = {predicate.name: predicate for predicate in declared}
     first: dict[str, Facts] = {}
@@ -84,76 +105,174 @@ def _of_wrong_arity(facts: Sequence[Facts], declared: Sequence[Predicate]) -> di
     return wrong
 
 
-def add_derived(database: FactDatabase, name: str, definitions: Sequence[str], where: str) -> None:
-    """Add what the definitions of a predicate give; rules that use it are applied until nothing new follows."""
-    if not definitions:
-        raise ConfigError("there is no definition", where=Location(where), hint="give a SELECT or a rule")
-    selects = [_select(database, name, text, where) for text in definitions]
-    while True:
-        before = database.count(name)
-        for select in selects:
-            database.add(name, select)
-        if database.count(name) == before or not any(select.is_recursive for select in selects):
-            break
+def _load(connection: duckdb.DuckDBPyConnection, facts: Sequence[Facts]) -> dict[str, int]:
+    """Make the tables of the facts, close the database to all else, and give the arity of each predicate."""
+    arities: dict[str, int] = {}
+    connection.execute("CREATE SCHEMA denied")
+    for predicate in dict.fromkeys(group.predicate for group in facts):
+        groups = [group for group in facts if group.predicate == predicate]
+        names = _create(connection, arities, predicate, len(groups[0].arguments))
+        tables = [f"memory.{schema}.{_quoted(predicate)}" for schema in ("main", "denied")]
+        for truth, table in zip((True, False), tables, strict=True):
+            parts = [
+                pa.table([column.filter(pa.array(group.truth == truth)) for column in group.arguments], names)
+                for group in groups
+            ]
+            _insert(connection, table, pa.concat_tables(parts))
+        row = connection.execute("SELECT * FROM {} INTERSECT SELECT * FROM {}".format(*tables)).fetchone()
+        if row is not None:
+            what = f"{predicate}({', '.join(row)}) is stated both true and false"
+            raise DataError(what, hint="keep one of the two")
+    connection.execute("SET temp_directory = ''")  # what recurs without end would fill the disk
+    (used,) = connection.execute("SELECT sum(memory_usage_bytes) FROM duckdb_memory()").fetchone()  # pyright: ignore
+    for setting in (f"memory_limit = '{int(used) + MOST_BYTES} B'", *_LOCKED):
+        connection.execute(f"SET {setting}")
+    return arities
 
 
-def _select(database: FactDatabase, name: str, text: str, where: str) -> Select:
-    """A definition, SQL or rule, as SQL; the first predicate of a rule may be a word of SQL: From(x, y) -> ..."""
-    begins_as_sql, rules = _BEGINS_SQL.match(text) is not None, ()
+def _insert(connection: duckdb.DuckDBPyConnection, table: str, rows: pa.Table) -> None:
+    connection.register("incoming", rows)  # a predicate of this name is in another catalog
+    connection.execute(f"INSERT INTO {table} SELECT DISTINCT * FROM temp.main.incoming")
+    connection.unregister("incoming")
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _names(arity: int) -> list[str]:
+    return [f"c{i}" for i in range(1, arity + 1)]
+
+
+def _create(connection: duckdb.DuckDBPyConnection, arities: dict[str, int], predicate: str, arity: int) -> list[str]:
+    """Make a predicate's two empty tables, if it has none yet, and give the names of their columns."""
+    if predicate not in arities:
+        twin = next((name for name in arities if name.casefold() == predicate.casefold()), None)
+        if twin is not None:
+            what = f"predicates '{twin}' and '{predicate}' differ in case alone, which SQL does not distinguish"
+            raise ConfigError(what, hint="rename one of them, or state the derived predicate as facts")
+        arities[predicate] = arity
+        columns = ", ".join(f"{name} VARCHAR" for name in _names(arity))
+        for schema in ("main", "denied"):
+            connection.execute(f"CREATE TABLE memory.{schema}.{_quoted(predicate)} ({columns})")
+    return _names(arity)
+
+
+def _add(connection: duckdb.DuckDBPyConnection, arities: dict[str, int], name: str, sql: str) -> pa.Table:
+    """Add what a SELECT gives and the predicate's table does not hold yet; what was added, in order."""
+    listed = ", ".join(f"{other}({', '.join(_names(arity))})" for other, arity in sorted(arities.items()))
     try:
-        if not begins_as_sql or "->" in text:
-            rules = parse_theory(f"rule derived:\n{text}").rules
-    except TheoryError as error:
-        if not begins_as_sql:
-            at = error.where or Location()
-            at = Location(where, None, at.column, at.excerpt)
-            raise ConfigError(f"it is no SELECT, and as a rule: {error.what}", where=at, hint=error.hint) from error
-    if begins_as_sql and not rules:
-        select = Select(text.strip().rstrip(";"), text, where, is_recursive=False, may_be_endless=True)
-        database.check(select)
-        return select
-    if len(rules) != 1:
-        raise ConfigError("a definition holds one rule", where=Location(where), hint="list them: [a, b]")
-    return _rule_select(database, name, rules[0], Select("", text, where, is_recursive=False))
+        statements = connection.extract_statements(sql)
+        if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
+            raise ConfigError(
+                "it is not one SELECT", hint=f"a derived predicate is one SELECT over the tables {listed}"
+            )
+        forbidden = forbidden_in(sql, arities)
+        if forbidden is not None:
+            raise ConfigError(forbidden[0], hint=f"{forbidden[1]}; the tables are: {listed}")
+        with interruptible(connection, MOST_SECONDS):
+            kinds = connection.sql(sql).types
+            columns = fetch_texts(connection.sql(f"SELECT DISTINCT COLUMNS(*)::VARCHAR FROM ({sql}\n)"))
+    except duckdb.InterruptException as error:
+        raise ConfigError(f"it has not ended after {MOST_SECONDS:g} seconds", hint=ENDLESS) from error
+    except duckdb.OutOfMemoryException as error:
+        raise ConfigError(f"it needs more than {MOST_BYTES / 2**30:.1f} GiB of memory", hint=ENDLESS) from error
+    except duckdb.Error as error:
+        what = f"the database refuses it: {str(error).splitlines()[0]}"
+        raise ConfigError(what, hint=f"the tables are: {listed}") from error
+    for i, (kind, column) in enumerate(zip(kinds, columns, strict=True), start=1):
+        if kind.id in _NESTED:
+            hint = "select one value for each constant: unnest(...), list[1] or struct.field"
+            raise ConfigError(f"column {i} holds {kind.id}s, no constants", hint=hint)
+        empty = column.null_count + (pc.sum(pc.equal(column, "")).as_py() or 0)
+        if empty:
+            raise ConfigError(f"column {i} has no value in {empty:,} of {len(column):,} rows")
+    names = _create(connection, arities, name, len(columns))
+    if len(columns) != arities[name]:
+        raise ConfigError(f"it gives {len(columns)} columns, but {name} takes {arities[name]} constants")
+    given = connection.from_arrow(pa.table(list(columns), names)).except_(connection.sql(f"FROM {_quoted(name)}"))
+    added = given.order(", ".join(names)).to_arrow_table()
+    _insert(connection, f"memory.main.{_quoted(name)}", added)
+    return added
 
 
-def _rule_select(database: FactDatabase, name: str, rule: Rule, select: Select) -> Select:
-    """The constants that the head takes where all of the body is known and no negated atom is a fact."""
-    if not rule.body or not isinstance(rule.formula, Implies) or not isinstance(rule.formula.head, Atom):
-        raise select.error("it is neither a SELECT nor a rule", hint="write body & ... -> head with one head atom")
-    head = rule.formula.head
-    if head.predicate != name:
-        raise select.error(f"its head is {head.predicate}, but it defines {name}", hint=f"conclude {name}(...)")
-    if rule.types:
-        raise select.error(f"{rule.types[0][0]}: {rule.types[0][1]} has no meaning here", hint="leave the domain out")
-    positive = [rule.atoms[literal.position] for literal in rule.body if literal.positive]
-    negative = [rule.atoms[literal.position] for literal in rule.body if not literal.positive]
-    if any(atom.predicate == name for atom in negative):
-        raise select.error(f"{name} is derived from its own denial", hint="take !" + name + " out of the body")
-    database.create(name, len(head.terms))
-    _check_atoms(database, (*positive, *negative, head), select)
-    guarded = [term for guard in rule.guards for term in (guard.left, guard.right)]
-    bound = {term for atom in positive for term in atom.terms}
-    for term in (*(term for atom in negative for term in atom.terms), *guarded, *head.terms):
-        if isinstance(term, Variable) and term not in bound:
-            what = f"the variable {term} stands in no undenied atom of the body"
-            raise select.error(what, hint="a derived atom must follow from facts")
-    query = ConjunctiveSelect(exp.Literal.string)
-    for atom in positive:
-        query.join(database.table(atom.predicate), atom.terms)
-    for atom in negative:
-        query.forbid(database.table(atom.predicate), atom.terms)
-    for guard in rule.guards:
-        query.differ((guard.left,), (guard.right,))
-    found = query.select([exp.alias_(query.value(term), f"c{i}") for i, term in enumerate(head.terms, start=1)])
-    return replace(select, sql=found.sql("duckdb"), is_recursive=any(atom.predicate == name for atom in positive))
+def forbidden_in(sql: str, tables: Collection[str]) -> tuple[str, str] | None:
+    """What one SELECT does that a definition over these tables may not, and what to do instead; None: nothing."""
+    question = "SELECT json_serialize_sql(?, skip_null := true, skip_empty := true)"
+    with duckdb.connect() as connection:
+        (text,) = connection.execute(question, [sql]).fetchone()  # pyright: ignore
+    try:
+        tree = json.loads(text)
+    except RecursionError:
+        return "it is nested too deep", ONLY_FACTS
+    if tree.get("error"):
+        return "it cannot be analysed", ONLY_FACTS
+    known, waiting = {name.casefold() for name in tables}, [tree]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, dict):
+            other = _other_table(node, known) or _other_function(node)
+            if other is not None:
+                return f"it reads {other}", ONLY_FACTS
+            order = _order(node)
+            if order is not None:
+                return f"it depends on the order of the rows: {order[0]}", order[1]
+        waiting += node.values() if isinstance(node, dict) else node if isinstance(node, list) else ()
+    return None
 
 
-def _check_atoms(database: FactDatabase, atoms: Sequence[Atom], select: Select) -> None:
-    for atom in atoms:
-        arity = database.arities.get(atom.predicate)
-        if arity is None:
-            near = nearest(atom.predicate, database.arities) or f"there are: {', '.join(sorted(database.arities))}"
-            raise select.error(f"there are no facts of '{atom.predicate}'", hint=near)
-        if len(atom.terms) != arity:
-            raise select.error(f"{atom} has {len(atom.terms)} terms, but {atom.predicate} takes {arity}")
+def _other_table(node: Node, tables: Collection[str]) -> str | None:
+    if node.get("type") == "SHOW_REF":
+        return "the catalog"
+    if node.get("type") == "TABLE_FUNCTION":
+        called = str(node.get("function", {}).get("function_name", "")).casefold()
+        return None if called in _TABLE_FUNCTIONS else f"the function {called}"
+    if node.get("type") != "BASE_TABLE":
+        return None
+    catalog, schema, name = (node.get(f"{key}_name", "") for key in ("catalog", "schema", "table"))
+    is_known = catalog in ("", "memory") and schema.casefold() in ("", "main", "denied") and name.casefold() in tables
+    if is_known or not (catalog or schema or name.casefold() in _forbidden()[1]):  # what does not exist DuckDB refuses
+        return None
+    return f"the table {'.'.join(filter(None, (catalog, schema, name)))}"
+
+
+def _other_function(node: Node) -> str | None:
+    if isinstance(node.get("sample"), dict):
+        return "a sample"
+    if node.get("class") == "COLUMN_REF":
+        names = [str(part).casefold() for part in node.get("column_names", ())]
+        return names[0] if len(names) == 1 and names[0] in _WITHOUT_BRACKETS | _forbidden()[0] else None
+    name = str(node.get("function_name", "")).casefold()
+    return f"the function {name}" if name in _forbidden()[0] else None
+
+
+@cache
+def _forbidden() -> tuple[frozenset[str], frozenset[str]]:
+    """The functions that a definition may not call, and DuckDB's own tables that have a bare name."""
+    with duckdb.connect() as connection:
+        functions = connection.execute(
+            "SELECT lower(function_name) FROM duckdb_functions()"
+            " WHERE function_type IN ('scalar', 'aggregate', 'macro')"
+            " AND (schema_name <> 'main' OR coalesce(stability, 'CONSISTENT') <> 'CONSISTENT')"
+        ).fetchall()
+        views = connection.execute("SELECT lower(view_name) FROM duckdb_views() WHERE internal").fetchall()
+    return frozenset(name for (name,) in functions) | _OF_THE_PROCESS, frozenset(name for (name,) in views)
+
+
+def _order(node: Node) -> tuple[str, str] | None:
+    """What in it depends on the order of rows, and what to write instead."""
+    modifiers = {part["type"]: part for part in node.get("modifiers", ())}
+    if "distinct_on_targets" not in modifiers.get("DISTINCT_MODIFIER", {}):
+        modifiers.pop("DISTINCT_MODIFIER", None)
+    cut = next((word for kind, word in _CUTS.items() if kind in modifiers), None)
+    orders = modifiers.get("ORDER_MODIFIER", {}).get("orders", ())
+    if cut is not None and not any(order["expression"].get("class") == "STAR" for order in orders):
+        return cut, f"order the rows by all that is selected: ORDER BY ALL{' before LIMIT' * (cut == 'LIMIT')}"
+    if node.get("ref_type") == "POSITIONAL":
+        return "POSITIONAL JOIN", "join the tables by the constants in them"
+    if [str(part).casefold() for part in node.get("column_names", ())][-1:] == ["rowid"]:
+        return "rowid", "take the constants"
+    name = str(node.get("function_name", "")).casefold()
+    if name in _IN_ORDER or any("ROWS" in str(node.get(key)) for key in ("start", "end")):
+        return name, "take what is the same in any order: min(x), max(x), count(x), or rank() OVER (ORDER BY x)"
+    return None

@@ -24,11 +24,12 @@ from r2n.data.records import (
     Records,
     check_file,
     format_of,
+    read_arrow,
     row_location,
     settle,
     shortened,
+    source_name,
 )
-from r2n.data.stored_tables import read_arrow, source_name
 from r2n.errors import ConfigError, DataError, Location, nearest
 from r2n.logic.language import Domain, Language
 
@@ -181,7 +182,7 @@ def feature_rows(
     records: Records, key: str | None, text: str | None, vector: tuple[str, ...], label: str | None = None
 ) -> FeatureRows:
     """Constants, texts, vectors and labels from the named columns; the constants are in the first one by default."""
-    keys = 0 if key is None else _column(records, key)
+    keys = 0 if key is None else records.column(key)
     if keys >= len(records.columns):
         raise DataError("the table of features is empty", where=Location(records.source))
 
@@ -192,7 +193,7 @@ def feature_rows(
     records = records.without(_is_blank(records.columns[keys]), no_constant).with_constants(keys)
     texts, blank, bad = None, np.zeros(len(records.rows), bool), np.zeros(len(records.rows), bool)
     if text is not None:
-        column = _column(records, text)
+        column = records.column(text)
         texts = pc.fill_null(records.columns[column], "")
         blank = _is_blank(texts)
         filled = texts.filter(pa.array(~blank))
@@ -202,19 +203,11 @@ def feature_rows(
             raise DataError(what, where=records.locate(int(records.rows[np.flatnonzero(~blank)[0]]), column), hint=hint)
     vectors, error = None, no_constant
     if vector:
-        vectors, without_vector, bad, error = _read_vectors(records, [_column(records, name) for name in vector])
+        vectors, without_vector, bad, error = _read_vectors(records, [records.column(name) for name in vector])
         blank = blank | without_vector
-    labels = None if label is None else pc.fill_null(pc.cast(records.columns[_column(records, label)], pa.string()), "")
+    labels = None if label is None else pc.fill_null(pc.cast(records.columns[records.column(label)], pa.string()), "")
     found = (records.source, records.columns[keys], texts, vectors, blank, records.rows, records.locate)
     return FeatureRows(*found, records.faults, labels).without(bad, error).checked()
-
-
-def _column(records: Records, name: str) -> int:
-    if name in records.names:
-        return records.names.index(name)
-    near = nearest(name, records.names)
-    hint = f"{near} " * bool(near) + f"the columns are: {shortened(', '.join(records.names), 200)}"
-    raise DataError(f"there is no column '{name}'", where=Location(records.source), hint=hint)
 
 
 def _is_blank(column: pa.Array) -> np.ndarray:

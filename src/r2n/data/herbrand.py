@@ -126,15 +126,9 @@ def first_codes(predicates: Sequence[Predicate], shapes: Sequence[tuple[int, ...
     return np.concatenate([[0], np.cumsum(np.array(sizes, np.int64))]).astype(np.int64)
 
 
-def distinct(codes: Codes) -> Codes:
-    """The codes in order, each once."""
-    ordered = np.sort(codes)
-    return ordered[is_first(ordered)]
-
-
 def union(*parts: Codes) -> Codes:
     """The codes of all parts in order, each once."""
-    return distinct(np.concatenate([np.zeros(0, np.int64), *parts]))
+    return np.unique(np.concatenate([np.zeros(0, np.int64), *parts]))
 
 
 def are_among(codes: Codes, ordered: Codes) -> Bool[np.ndarray, " codes"]:

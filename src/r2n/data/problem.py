@@ -14,20 +14,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from jaxtyping import Int64
-from pydantic import AfterValidator, BeforeValidator, Field, ValidationError
-from pydantic_core import PydanticCustomError
+from pydantic import BeforeValidator, Field, ValidationError
 
 from r2n.data.atom_text import as_tables
 from r2n.data.candidates import Candidates, CandidateSource, candidate_sources, find_candidates
 from r2n.data.derived import Definitions, derive
-from r2n.data.encoding import EncodedFacts, complete, encode_facts
 from r2n.data.features import FeatureTable, read_features
 from r2n.data.herbrand import HerbrandBase, closed_atoms, union
-from r2n.data.knowledge_base import Evidence, KnowledgeBase
-from r2n.data.records import OnError, check_file, table_formats
-from r2n.data.stored_tables import PostgresTable, is_postgres
+from r2n.data.knowledge_base import EncodedFacts, Evidence, KnowledgeBase, complete, encode_facts
+from r2n.data.records import OnError, PostgresTable, check_file, is_postgres
 from r2n.data.tables import Facts, Table, read_facts, unusual_first_rows
-from r2n.data.text_tables import read_text
+from r2n.data.text_tables import read_lines
 from r2n.errors import ConfigError, DataError, Location, counted
 from r2n.logic.parser import parse_theory, read_theory, read_utf8
 from r2n.logic.theory import Theory
@@ -62,13 +59,6 @@ _UNREADABLE = (  # TOML's reader takes the square of the length of keys; no path
 )
 
 
-def _check_format(name: str) -> str:
-    if name not in table_formats():
-        expected = " or ".join(f"'{known}'" for known in table_formats())
-        raise PydanticCustomError("literal_error", "Input should be {expected}", {"expected": expected})
-    return name
-
-
 class TableOptions(Section):
     """A table of facts; `table` is the address of a database or, of an SQLite file, one of its tables."""
 
@@ -81,7 +71,7 @@ class TableOptions(Section):
     db_schema: str | None = Field(default=None, alias="schema")  # pydantic has another use of the name
     name: str | None = None
     query: str | None = None
-    format: Annotated[str, AfterValidator(_check_format)] | None = None
+    format: str | None = None
     empty: Literal["error", "skip"] = "error"
 
 
@@ -141,7 +131,7 @@ class ProblemFile(Section):
     on_error: Literal["raise", "skip"] = "raise"
     domains: dict[str, str | Names] = Field(default_factory=dict)
     facts: FactsOptions = FactsOptions()
-    derived: dict[str, str | Names] = Field(default_factory=dict)
+    derived: dict[str, str] = Field(default_factory=dict)
     queries: QueriesOptions = QueriesOptions()
     features: dict[str, FeatureOptions] = Field(default_factory=dict)
     candidates: dict[str, CandidateOptions] = Field(default_factory=dict)
@@ -272,8 +262,8 @@ class Problem:
     ) -> "Problem":
         """Read the tables and join them; `on_error="skip"` collects wrong rows in the report.
 
-        `features` are FeatureTables or {constant: text or array} by domain. `derived` defines predicates by SQL or by
-        rules over the facts and the `background`, which is no evidence. `candidates` limits the atoms in ground rules.
+        `features` are FeatureTables or {constant: text or array} by domain. `derived` defines predicates by SQL
+        over the facts and the `background`, which is no evidence. `candidates` limits the atoms in ground rules.
         """
         skip: OnError = "skip" if on_error == "skip" else "raise"
         for split, argument in ((TRAIN, "facts"), (_BACKGROUND, "background")):
@@ -497,5 +487,4 @@ def listed_constants(given: str | tuple[str, ...], folder: Path) -> list[str]:
         return list(given)
     path = checked_path(folder, given)
     check_file(path)
-    lines = read_text(path).decode().split("\n")
-    return [line.removesuffix("\r") for line in lines if line.strip()]
+    return [line for line in read_lines(path).columns[0].to_pylist() if line.strip()]

@@ -1,17 +1,23 @@
-"""Rows as they are read, their location in a file, and the formats of files."""
+"""Rows as they are read, the formats of files, and sources that have columns: Parquet, SQLite, PostgreSQL, Arrow."""
 
+import os
+import re
+import sqlite3
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
+from urllib.parse import parse_qsl, quote, urlsplit
 
 import duckdb
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 from jaxtyping import Bool, Int64
 
 from r2n.errors import ConfigError, DataError, Location, nearest
@@ -30,6 +36,7 @@ NO_CONSTANTS = {
 }
 """What cells hold that are no constants, and what to do about them."""
 OnError = Literal["raise", "skip"]
+ENDLESS = "if it recurs without end, bound it; if it is only large, store its rows as a table and read that"
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -81,6 +88,14 @@ class Records:
         columns, kinds = (tuple(part.take(good) for part in parts) for parts in (self.columns, self.kinds))
         faults = (*self.faults, Fault(self.rows[bad], error, is_allowed))
         return replace(self, columns=columns, rows=self.rows[~bad], faults=faults, kinds=kinds)
+
+    def column(self, name: str) -> int:
+        """The index of the column of that name."""
+        if self.names.count(name) == 1:
+            return self.names.index(name)
+        what = f"{'two columns are' if name in self.names else 'no column is'} called '{name}'"
+        hint = f"{nearest(name, self.names)} the columns are: {shortened(', '.join(self.names), 200)}".strip()
+        raise DataError(what, where=Location(self.source), hint=hint)
 
     def called(self, column: int) -> str:
         """How errors call a column."""
@@ -170,13 +185,12 @@ def table_formats() -> Mapping[str, TableFormat]:
 def format_of(path: Path, called: str | None = None) -> TableFormat:
     """The format of a file: as it is called, or by the file's name: that of train.tsv.gz is TSV."""
     if called is not None:
-        return (_FORMATS if called in _FORMATS else table_formats())[called]
+        return table_formats()[called]
     is_packed = path.suffix.lower() in PACKED
     suffix = Path(path.stem if is_packed else path.name).suffix
-    for formats in (lambda: _FORMATS, table_formats):  # other packages are searched for an ending that is not ours
-        found = next((kind for kind in formats().values() if suffix.lower() in kind.suffixes), None)
-        if found is not None and (found.may_be_packed or not is_packed):
-            return found
+    found = next((kind for kind in table_formats().values() if suffix.lower() in kind.suffixes), None)
+    if found is not None and (found.may_be_packed or not is_packed):
+        return found
     endings = ", ".join(sorted(ending for kind in table_formats().values() for ending in kind.suffixes if ending))
     raise DataError(
         f"no reader for '{suffix}{path.suffix if is_packed else ''}' files",
@@ -265,3 +279,304 @@ def fetch_texts(relation: duckdb.DuckDBPyRelation) -> tuple[pa.Array, ...]:
 def join_chunks(chunks: Iterable[pa.Array]) -> pa.Array:
     """Chunks of text as one array."""
     return pa.chunked_array(list(chunks), pa.string()).combine_chunks()
+
+
+INDEX_OF_PANDAS = "__index_level_"
+SQLITE_BATCH = 100_000
+MOST_ROWS_A_BYTE, MANY = 100, 1_000_000  # rows of facts differ: more of them from one byte are none
+MOST_STEPS = 10**9  # of SQLite for a view: about twenty seconds; a table ends by itself
+STEPS_AT_ONCE = 10**6
+
+
+def read_arrow(source: object, name: str | None = None) -> Records:
+    """The rows of an object that speaks Arrow's PyCapsule interface; errors call it by its name, or its type."""
+    name = name or source_name(source)
+    try:
+        return as_text(pa.table(source), name)
+    except (pa.ArrowException, duckdb.Error, TypeError, ValueError) as error:
+        _refuse_mixed(source, name)
+        what = f"this cannot be read as a table ({shortened(str(error).splitlines()[0], 160)})"
+        raise DataError(what, where=Location(name), hint="give a table whose columns are text or numbers") from None
+
+
+def _refuse_mixed(source: object, name: str) -> None:
+    """Name the first cell of a pandas table that keeps its column from having one type."""
+    for column, cells in source.items() if source_name(source) == "pandas.DataFrame" else ():  # pyright: ignore
+        try:
+            pa.array(cells)
+        except (pa.ArrowException, TypeError, ValueError):
+            rows = [(row, type(cells.iloc[row])) for row in np.flatnonzero(~cells.isna()).tolist()] or [(0, type(None))]
+            first = rows[0][1]
+            row, kind = next((pair for pair in rows if pair[1] is not first), rows[0])
+            what = f"column '{column}' holds {kind.__name__}"
+            what += f", where the first cell holds {first.__name__}" if kind is not first else ""
+            hint = f"give the column one type, text or numbers: frame['{column}'].astype(str)"
+            if any(hasattr(part, "__iter__") and not issubclass(part, str | bytes) for _, part in rows):
+                hint = f"give each constant its own row or column: of lists, frame.explode('{column}') makes rows"
+            raise DataError(what, where=row_location(name, row), hint=hint) from None
+
+
+@register_format
+class Parquet(TableFormat):
+    """Parquet."""
+
+    name, suffixes = "parquet", (".parquet",)
+
+    def records(self, path: Path, options: ReadOptions) -> Sequence[Records]:
+        """The rows of the file."""
+        with _opened(path) as file:
+            return [as_text(file.read(), str(path))]
+
+    def chunks(self, path: Path, options: ReadOptions, size: int) -> Iterator[Records]:
+        """The rows of the file, `size` at a time."""
+        before = 0
+        with _opened(path) as file:
+            for batch in file.iter_batches(batch_size=size):
+                records = as_text(pa.Table.from_batches([batch]), str(path))
+                yield replace(records, rows=records.rows + before)
+                before += batch.num_rows
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[pq.ParquetFile]:
+    """A file, unless it says that it has far more rows than it has room for: they would fill the memory."""
+    try:
+        with pq.ParquetFile(path) as file:
+            rows, size = (
+                sum(file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)),
+                path.stat().st_size,
+            )
+            if rows > MANY and rows > MOST_ROWS_A_BYTE * size:
+                raise unreadable(path, "a table of facts", f"{rows:,} rows in {size:,} bytes repeat each other")
+            yield file
+    except (pa.ArrowException, duckdb.Error, OSError) as error:
+        raise unreadable(path, "Parquet", error) from None
+
+
+def source_name(source: object) -> str:
+    """How errors call an object: `pandas.DataFrame`."""
+    return f"{type(source).__module__.split('.')[0]}.{type(source).__name__}"
+
+
+def as_text(table: pa.Table, source: str) -> Records:
+    """Every column as text; null stays null."""
+    kept = [j for j, name in enumerate(table.column_names) if not name.startswith(INDEX_OF_PANDAS)]
+    names = tuple(table.column_names[j] for j in kept)
+    plain = [_plain(table.column(j)) for j in kept]
+    columns: tuple[pa.Array, ...] = ()
+    kinds = columns
+    if plain:
+        cells = zip(*(cell_sql(f"c{j}", column.type) for j, column in enumerate(plain)), strict=True)
+        with closing(duckdb.connect()) as connection:
+            connection.register("given", pa.table(plain, [f"c{j}" for j in range(len(plain))]))
+            selected = ", ".join(text for part in cells for text in part)
+            columns, kinds = _halves(fetch_texts(connection.sql(f"SELECT {selected} FROM given")))
+    return Records(source, names, columns, np.arange(table.num_rows), partial(row_location, source), kinds=kinds)
+
+
+def _halves(found: Iterable[pa.Array]) -> tuple[tuple[pa.Array, ...], tuple[pa.Array, ...]]:
+    """The columns as text, and behind them as many columns of what their cells are."""
+    parts = tuple(found)
+    return parts[: len(parts) // 2], parts[len(parts) // 2 :]
+
+
+def cell_sql(name: str, kind: pa.DataType) -> tuple[str, str]:
+    """The SQL of a cell as text, and of what it is where it is no constant; DuckDB and Spark read it alike."""
+    if pa.types.is_floating(kind):
+        return number_text(name), number_kind(name)
+    if pa.types.is_decimal(kind) and kind.scale > 0:
+        return f"regexp_replace(CAST({name} AS VARCHAR), '\\.?0+$', '')", "CAST(NULL AS VARCHAR)"
+    if not pa.types.is_nested(kind):
+        return f"CAST({name} AS VARCHAR)", "CAST(NULL AS VARCHAR)"
+    held = "map" if pa.types.is_map(kind) else "struct" if pa.types.is_struct(kind) else "list"
+    return f"CAST({name} AS VARCHAR)", f"CASE WHEN {name} IS NOT NULL THEN '{held}' END"
+
+
+def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The values of a dictionary (of texts DuckDB reads it), and bytes as the UTF-8 text that they hold."""
+    if pa.types.is_dictionary(column.type) and str(column.type.value_type) not in ("string", "large_string"):
+        column = pa.chunked_array([part.dictionary_decode() for part in column.chunks], column.type.value_type)
+    return column.cast(pa.large_string()) if str(column.type) in ("binary", "large_binary") else column
+
+
+@register_format
+class SQLite(TableFormat):
+    """A table or view of an SQLite file: the one named, or the only one."""
+
+    name, suffixes, has_tables = "sqlite", (".sqlite", ".sqlite3", ".db"), True
+    mistaken_for = "an SQLite database"
+
+    def records(self, path: Path, options: ReadOptions) -> Sequence[Records]:
+        """The rows of the table."""
+        name, where = options.table, Location(str(path))
+        try:
+            with closing(sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True)) as connection:
+                query = "SELECT name, type FROM sqlite_master"
+                query += " WHERE type IN ('table', 'view') AND substr(name, 1, 7) <> 'sqlite_'"
+                kinds = dict(connection.execute(query))
+                if name is None and len(kinds) == 1:
+                    (name,) = kinds
+                if name is None or name not in kinds:
+                    what = f"the database has no table '{name}'" if name else f"the database has {len(kinds)} tables"
+                    near, listed = nearest(name or "", kinds), ", ".join(sorted(kinds)) or "none"
+                    hint = f"{near} say which with `table`; the tables are: {listed}".strip()
+                    raise DataError(what, where=where, hint=hint)
+                if kinds[name] == "view":
+                    left = iter(range(MOST_STEPS // STEPS_AT_ONCE))
+                    connection.set_progress_handler(lambda: next(left, None) is None, STEPS_AT_ONCE)
+                return [_sqlite_rows(path, connection, name)]
+        except (sqlite3.Error, UnicodeDecodeError) as error:
+            if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_INTERRUPT:
+                what = f"the view '{name}' has not ended after {MOST_STEPS:,} steps of SQLite"
+                raise DataError(what, where=where, hint=ENDLESS) from None
+            raise unreadable(path, "an SQLite database", error) from None
+
+
+def _sqlite_rows(path: Path, connection: sqlite3.Connection, table: str) -> Records:
+    quoted = '"' + table.replace('"', '""') + '"'
+    names = tuple(column[1] for column in connection.execute(f"PRAGMA table_info({quoted})"))
+    texts, kinds = [], []
+    for cell in ('"' + name.replace('"', '""') + '"' for name in names):
+        real = f"typeof({cell}) = 'real' AND abs({cell})"
+        is_whole, whole = f"{real} < {MOST_WHOLE} AND {cell} = CAST({cell} AS INTEGER)", f"CAST({cell} AS INTEGER)"
+        texts.append(f"CAST(CASE WHEN {is_whole} THEN {whole} ELSE {cell} END AS TEXT)")
+        kinds.append(f"CASE WHEN {real} >= {MOST_WHOLE} THEN 'number' END")
+    cursor = connection.execute(f"SELECT {', '.join((*texts, *kinds))} FROM {quoted}")
+    batches: list[list[pa.Array]] = [[] for _ in (*texts, *kinds)]
+    size, count = path.stat().st_size, 0
+    while rows := cursor.fetchmany(SQLITE_BATCH):
+        count += len(rows)
+        if count > MANY and count > MOST_ROWS_A_BYTE * size:  # as no table has: it would fill the memory
+            what = f"the view '{table}' has given {count:,} rows from {size:,} bytes, and has not ended"
+            raise DataError(what, where=Location(str(path)), hint=ENDLESS)
+        for batch, column in zip(batches, zip(*rows, strict=True), strict=True):
+            batch.append(pa.array(column, pa.string()))
+    columns, kinds = _halves(map(join_chunks, batches))
+    return Records(str(path), names, columns, np.arange(count), partial(row_location, str(path)), kinds=kinds)
+
+
+SCHEMES = ("postgresql", "postgres")
+SECONDS_TO_CONNECT = 10
+SECRET = ("password", "sslpassword")
+NOT_LET_IN = ("password", "authentication failed", "role ", "no pg_hba.conf entry")
+WHO_ASKS = "say who asks in the environment: PGUSER, and PGPASSWORD or a file ~/.pgpass (or PGPASSFILE)"
+MOST_LISTED = 20
+TABLES = (
+    "SELECT table_schema::text, table_name::text FROM information_schema.tables"
+    " WHERE table_schema NOT IN ('pg_catalog', 'information_schema') ORDER BY 1, 2"
+)
+
+
+def is_postgres(text: object) -> bool:
+    """Whether a text is the address of a PostgreSQL database."""
+    return isinstance(text, str) and text.startswith(tuple(f"{scheme}://" for scheme in SCHEMES))
+
+
+@dataclass(frozen=True, slots=True)
+class PostgresTable:
+    """A table of a database, or what a query finds in it.
+
+    `name` is the table's, in `schema` or where the database looks for it; without either it is the only one there is.
+    `query` is a SELECT instead.
+    """
+
+    url: str
+    schema: str | None = None
+    name: str | None = None
+    query: str | None = None
+
+    def __post_init__(self) -> None:
+        """Check what can be checked without a database, above all that the address holds no secret."""
+        if not is_postgres(self.url):
+            raise ConfigError(f"'{shortened(self.url)}' is no address", hint="write postgresql://HOST/DATABASE")
+        try:
+            parts = urlsplit(self.url)
+            _ = parts.port
+        except ValueError as error:
+            raise ConfigError(f"the address of a database cannot be read: {error}") from None
+        if parts.password is not None or any(key in SECRET for key, _ in parse_qsl(parts.query)):
+            raise ConfigError("the address of a database holds a password", hint=f"take it out, and {WHO_ASKS}")
+        if self.query is not None and (self.name is not None or self.schema is not None):
+            raise ConfigError("facts come from a query or from a table, not from both", where=Location(str(self)))
+
+    def __str__(self) -> str:
+        """The address, and what of the database: `postgresql://db/kg people.works_at`."""
+        what = "query" if self.query is not None else ".".join(part for part in (self.schema, self.name) if part)
+        return f"{self.url} {what}".rstrip()
+
+    def records(self) -> Records:
+        """All rows, in the order in which the database gives them, with all cells as text."""
+        try:
+            import adbc_driver_postgresql.dbapi as driver
+        except ImportError:
+            raise ConfigError("reading from PostgreSQL needs its driver", hint="pip install r2n[postgres]") from None
+        where, batches = Location(str(self)), list[pa.RecordBatch]()
+        with closing(_connected(driver, self.url)) as connection, closing(connection.cursor()) as cursor:
+            try:
+                cursor.execute("SET TRANSACTION READ ONLY")
+                selected = _selected(self, cursor)
+                cursor.execute(f"SELECT * FROM {selected} AS given LIMIT 0")
+                names = tuple(column[0] for column in cursor.description)
+                cells = [f"given.c{j}" for j in range(len(names))]
+                is_list = "{0} IS NOT NULL AND pg_typeof({0})::text LIKE '%[]'"
+                kinds = [f"CASE WHEN {is_list} THEN 'list' END".format(cell) for cell in cells]
+                texts = ", ".join([*(f"{cell}::text" for cell in cells), *kinds])
+                columns = ", ".join(f"c{j}" for j in range(len(names)))
+                cursor.execute(f"SELECT {texts} FROM {selected} AS given({columns})")
+                reader = cursor.fetch_record_batch()
+                batches.extend(reader)
+                table = pa.Table.from_batches(batches, reader.schema)
+            except driver.ProgrammingError as error:
+                hint = (
+                    "mend the query" if self.query is not None else "may this user read it? Else see the database's log"
+                )
+                raise DataError(f"the database refuses: {_said(error)}", where=where, hint=hint) from None
+            except (driver.Error, pa.ArrowException, OSError) as error:
+                what = f"the database went away after {sum(batch.num_rows for batch in batches):,} rows: {_said(error)}"
+                hint = "nothing was kept of what was read; ask again when the database is there"
+                raise DataError(what, where=where, hint=hint) from None
+        columns, kinds = _halves(column.combine_chunks() for column in table.columns)
+        return Records(
+            str(self), names, columns, np.arange(table.num_rows), partial(row_location, str(self)), kinds=kinds
+        )
+
+
+def _connected(driver: Any, address: str) -> Any:
+    url = address
+    if "connect_timeout" not in url and "PGCONNECT_TIMEOUT" not in os.environ:
+        url = f"{url}{'&' if urlsplit(url).query else '?'}connect_timeout={SECONDS_TO_CONNECT}"
+    try:
+        return driver.connect(url)
+    except driver.Error as error:
+        said = _said(error)
+        is_known = any(words in said for words in NOT_LET_IN)
+        hint = WHO_ASKS if is_known else "is the address right, and the server running? Ask it with psql"
+        raise DataError(f"the database cannot be reached: {said}", where=Location(address), hint=hint) from None
+
+
+def _said(error: BaseException) -> str:
+    """The first line of libpq's message, without its prefixes."""
+    line = (str(error).strip() or type(error).__name__).splitlines()[0]
+    return shortened(re.sub(r"^.*(?:ERROR|FATAL): +|^(?:[A-Z_]+: )?\[libpq\] (?:Failed to connect: )?", "", line), 200)
+
+
+def _selected(table: PostgresTable, cursor: Any) -> str:
+    """The table or query, as written behind FROM."""
+    if table.query is not None:
+        return f"({table.query.strip().rstrip(';')})"
+    cursor.execute(TABLES)
+    there = [(row[0], row[1]) for row in cursor.fetchall()]
+    named = [(schema, name) for schema, name in there if table.schema in (None, schema) and table.name in (None, name)]
+    if len(named) != 1:
+        wanted = ".".join(part or "*" for part in (table.schema, table.name))
+        near = (
+            ""
+            if named
+            else nearest(table.name or table.schema or "", sorted({part for pair in there for part in pair}))
+        )
+        listed = ", ".join([*map(".".join, there[:MOST_LISTED]), *["..."] * (len(there) > MOST_LISTED)])
+        hint = f"{near} say which with `schema` and `name`; the tables are: {listed or 'none that this user may read'}"
+        raise DataError(
+            f"{len(named) or 'no'} tables are called {wanted}", where=Location(str(table)), hint=hint.strip()
+        )
+    return ".".join(f'"{part.replace(chr(34), chr(34) * 2)}"' for part in named[0])

@@ -6,7 +6,6 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import Protocol, runtime_checkable
 
 import numpy as np
 import pyarrow as pa
@@ -18,17 +17,20 @@ from r2n.data.records import (
     Layout,
     Locate,
     OnError,
+    PostgresTable,
     ReadOptions,
     Records,
     TableFormat,
     check_file,
     format_of,
+    is_postgres,
+    read_arrow,
     row_location,
     settle,
     shortened,
+    source_name,
     table_formats,
 )
-from r2n.data.stored_tables import PostgresTable, is_postgres, read_arrow, source_name
 from r2n.data.text_tables import LOOKS_LIKE_ATOM, beginning, first_rows
 from r2n.errors import ConfigError, DataError, Location, counted, nearest
 from r2n.logic.theory import Theory
@@ -42,23 +44,13 @@ TRIPLE_WIDTHS = (3, 4)  # head relation tail, and a label
 NO_THEORY = Theory()
 
 
-@runtime_checkable
-class FactSource(Protocol):
-    """A source that gives its facts itself."""
-
-    def facts(self) -> "tuple[Facts, ...]":
-        """Those of one predicate and arity together."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class Table:
     """Where facts are, and how to read them (docs/data.md, "Tables").
 
     `source` is a file, a PostgresTable or the address of a database, an object with `__arrow_c_stream__` (pandas,
-    polars, pyarrow), or a FactSource. Without `predicate` its rows are triples, or facts that name their predicate.
-    `header` None: there is one if columns are picked by name, else `is_header` decides. `called` is how errors call
-    the source.
+    polars, pyarrow) or with a method `facts`. Without `predicate` its rows are triples, or name their predicates.
+    `header` None: there is one if columns are picked by name, else `is_header` decides. Errors call it `called`.
     """
 
     source: Path | object
@@ -80,7 +72,7 @@ class Table:
         if isinstance(self.columns, str):
             raise ConfigError(f"columns is a list of names, not one text: '{self.columns}'")
         object.__setattr__(self, "columns", tuple(self.columns))
-        is_known = isinstance(self.source, Path | PostgresTable | FactSource)
+        is_known = isinstance(self.source, Path | PostgresTable) or self.gives_facts
         if not is_known and not hasattr(self.source, "__arrow_c_stream__"):
             kind = type(self.source).__name__
             what = f"facts come from a file or from a pandas, polars or pyarrow table, not from a {kind}"
@@ -102,6 +94,11 @@ class Table:
         if self.called is not None:
             return self.called
         return str(self.source) if isinstance(self.source, Path | PostgresTable) else source_name(self.source)
+
+    @property
+    def gives_facts(self) -> bool:
+        """Whether the source gives its facts itself, those of one predicate and arity together."""
+        return hasattr(self.source, "facts")
 
     @property
     def read_options(self) -> ReadOptions:
@@ -137,7 +134,7 @@ class Facts:
         """Where the i-th fact is: file and line, or record; the line is looked up only now."""
         row = int(self.rows[i])
         where = row_location(self.table.name, row) if self.locate is None else self.locate(row)
-        if where.excerpt is not None or where.line is not None or isinstance(self.table.source, FactSource):
+        if where.excerpt is not None or where.line is not None or self.table.gives_facts:
             return where
         constants = ", ".join(argument[i].as_py() for argument in self.arguments)
         return Location(where.source, excerpt=shortened(f"{self.predicate}({constants})"))
@@ -165,8 +162,8 @@ def read_facts(table: Table, *, on_error: OnError = "raise", theory: Theory = NO
     if on_error not in ("raise", "skip"):
         raise ConfigError(f"on_error is 'raise' or 'skip', not '{on_error}'")
     source, first = table.source, None
-    if isinstance(source, FactSource):
-        return FactRows(source.facts(), ())
+    if table.gives_facts:
+        return FactRows(source.facts(), ())  # pyright: ignore[reportAttributeAccessIssue]
     if isinstance(source, Path):
         kind = checked_format(table, source)
         table, first = with_header(table, kind, theory)
@@ -278,8 +275,8 @@ def facts_from_records(table: Table, records: Records) -> tuple[list[Facts], tup
 def layout_of(records: Records, predicate: str | None, columns: tuple[str, ...], label: str | None) -> Layout:
     """Which column of the records is what: as picked, by usual names, else by their order."""
     width = len(records.columns)
-    picked = tuple(_find(records, name) for name in columns)
-    labelled = _find(records, label) if label is not None else _find_usual(records, LABEL)
+    picked = tuple(records.column(name) for name in columns)
+    labelled = records.column(label) if label is not None else _find_usual(records, LABEL)
     others = tuple(column for column in range(width) if column != labelled)
     if predicate is not None:
         arguments = picked or others
@@ -300,15 +297,6 @@ def layout_of(records: Records, predicate: str | None, columns: tuple[str, ...],
         hint = "separate columns by tabs (TSV) or commas (CSV), pick 3 with `columns`, or name the `predicate`"
         raise _refuse(records, f"{counted(width, 'column')}, where triples have 3, or 4 with a label", hint)
     return Layout(others[1], (others[0], others[2]), labelled)
-
-
-def _find(records: Records, name: str) -> int:
-    """The column of that name."""
-    if records.names.count(name) == 1:
-        return records.names.index(name)
-    problem = "two columns are" if name in records.names else "no column is"
-    hint = f"{nearest(name, records.names)} the columns are: {', '.join(records.names)}".strip()
-    raise _refuse(records, f"{problem} called '{name}'", hint)
 
 
 def _find_usual(records: Records, usual: frozenset[str]) -> int | None:
@@ -473,26 +461,25 @@ def unusual_first_rows(
     rows = [(group, part.first) for part in read for group in part.facts if part.first and not part.first.is_header]
     first = {group: row for group, row in rows if group.rows[0] == row.row}
     domains = {predicate.name: predicate.domains for predicate in theory.predicates}
-    for is_triple in (False, True):
-        odd = [
-            group
-            for group in first
-            if (group.table.predicate is None) == is_triple
-            and not (is_triple and sizes[group.predicate] > 1)
-            and not any(d.listed is not None or d.name in listed for d in domains.get(group.predicate, theory.domains))
-        ]
-        if odd:
-            cells = [*(_cells(g, int(g in first), is_triple=is_triple) for g in groups), *described]
-            heads = {group: [column[0].as_py() for column in _cells(group, 0, is_triple=is_triple)] for group in odd}
-            known, alone = _occurrences(cells, {cell for head in heads.values() for cell in head})
-            for group, head in heads.items():
-                names = vocabulary(theory, (Path(first[group].source).name.split(".")[0],))
-                if not known.intersection(head) and _is_unusual(head, cells, of_table[id(group.table)], alone, names):
-                    yield first[group]
+    heads = {
+        group: [column[0].as_py() for column in _cells(group, 0)]
+        for group in first
+        if (group.table.predicate is not None or sizes[group.predicate] == 1)
+        and not any(d.listed is not None or d.name in listed for d in domains.get(group.predicate, theory.domains))
+    }
+    if not heads:
+        return
+    cells = [*(_cells(group, int(group in first)) for group in groups), *described]
+    known, alone = _occurrences(cells, {cell for head in heads.values() for cell in head})
+    for group, head in heads.items():
+        names = vocabulary(theory, (Path(first[group].source).name.split(".")[0],))
+        if not known.intersection(head) and _is_unusual(head, cells, of_table[id(group.table)], alone, names):
+            yield first[group]
 
 
-def _cells(facts: Facts, start: int, *, is_triple: bool) -> list[pa.Array]:
-    """The constants of facts from one on, by position; where predicates are cells too, these first."""
+def _cells(facts: Facts, start: int) -> list[pa.Array]:
+    """The constants of facts from one on, by position; of triples, their predicates first."""
+    is_triple = facts.table.predicate is None
     predicates = [pa.repeat(pa.scalar(facts.predicate), len(facts) - start)] if is_triple else []
     return [*predicates, *(column[start:] for column in facts.arguments)]
 

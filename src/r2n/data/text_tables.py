@@ -85,45 +85,26 @@ def beginning(path: Path) -> bytes:
 def text_location(path: Path, data: bytes, position: int) -> Location:
     """Where a byte of a text stands, with the beginning of its line."""
     start = data.rfind(b"\n", 0, position) + 1
-    end = data.find(b"\n", position)
     column = len(data[start:position].decode("utf-8", "replace")) + 1
-    text = (
-        data[start : min(end if end >= 0 else len(data), position + 4 * EXCERPT)]
-        .removesuffix(b"\r")
-        .decode("utf-8", "replace")
-    )
-    return Location(str(path), data.count(b"\n", 0, position) + 1, column, shortened(text, column + EXCERPT))
+    line = data[start : position + 4 * EXCERPT].split(b"\n", 1)[0].removesuffix(b"\r").decode("utf-8", "replace")
+    return Location(str(path), data.count(b"\n", 0, position) + 1, column, shortened(line, column + EXCERPT))
 
 
 def read_lines(path: Path) -> Records:
     """The lines of a file that are not blank, without their ends, as one column; those too long are faults."""
     data = read_text(path)
-    raw = np.frombuffer(data, np.uint8)
-    ends = np.flatnonzero(raw == NEWLINE)
-    starts = np.concatenate([[0], ends[:-1] + 1])
-    is_return = ends_with_return(raw, starts, ends)
-    rows = np.flatnonzero(ends > starts + is_return)
-    is_long = (ends - starts)[rows] > LINE_LIMIT
-    texts = spans(data, starts, ends - is_return).take(pa.array(2 * rows[~is_long])).cast(pa.string())
+    texts = pc.split_pattern(pa.array([data[:-1].decode("utf-8")], pa.large_string()), "\n").flatten()
+    if b"\r" in data:
+        texts = pc.replace_substring_regex(texts, r"\r\z", "")
+    sizes = pc.binary_length(texts).to_numpy()
+    rows = np.flatnonzero(sizes)
+    is_long = sizes[rows] > LINE_LIMIT
+    kept = texts.take(pa.array(rows[~is_long])).cast(pa.string())
 
     def locate(row: int, column: int | None = None) -> Location:
         return line_location(path, row)
 
-    return Records(str(path), (), (texts,), rows[~is_long], locate, too_long(path, rows[is_long]))
-
-
-def ends_with_return(
-    raw: np.ndarray, starts: Int64[np.ndarray, " spans"], ends: Int64[np.ndarray, " spans"]
-) -> Int64[np.ndarray, " spans"]:
-    """1 for each span of bytes whose last byte is the first half of a CRLF, else 0."""
-    return ((ends > starts) & (raw[np.maximum(ends, 1) - 1] == RETURN)).astype(np.int64)
-
-
-def spans(data: bytes, starts: Int64[np.ndarray, " spans"], ends: Int64[np.ndarray, " spans"]) -> pa.Array:
-    """Spans of a text as an array over the text itself: span i is item 2 i, what follows it item 2 i + 1."""
-    offsets = np.column_stack([starts, ends]).ravel()
-    buffers = pa.py_buffer(np.ascontiguousarray(offsets)), pa.py_buffer(data)
-    return pa.LargeStringArray.from_buffers(max(len(offsets) - 1, 0), *buffers)
+    return Records(str(path), (), (kept,), rows[~is_long], locate, too_long(path, rows[is_long]))
 
 
 def too_long(path: Path, rows: Int64[np.ndarray, " rows"]) -> tuple[Fault, ...]:
@@ -159,7 +140,7 @@ def _lines(path: Path, changed: int, size: int) -> tuple[bytes, Int64[np.ndarray
 class Cells:
     """The cells of a text: row r has `widths[r]` of them, from `first[r]` on, `lengths[r]` bytes in all.
 
-    `rows` holds the line (from 0) on which each row starts; blank lines are none. `is_quoted`: the text has quotes.
+    Cell i is item 2 i of `spans`. `rows` holds the line (from 0) on which each row starts; blank lines are none.
     """
 
     is_quoted: bool
@@ -339,14 +320,16 @@ def _split(path: Path, data: bytes, separator: int) -> Cells:
     last = np.flatnonzero(is_line_end[ends])  # the last cell of each row
     first = np.concatenate([[0], last[:-1] + 1])
     row_ends = ends[last].copy()
-    ends[last] -= ends_with_return(raw, starts[last], ends[last])
+    ends[last] -= (ends[last] > starts[last]) & (raw[np.maximum(ends[last], 1) - 1] == RETURN)  # of a CRLF
     rows = np.searchsorted(np.flatnonzero(raw == NEWLINE), starts[first]) if quoted else np.arange(len(first))
     filled = np.flatnonzero((first < last) | (starts[first] < ends[first]))
     if quoted:
         in_quotes = raw[starts] == QUOTE
         starts, ends = starts + in_quotes, ends - in_quotes
     widths, lengths = (last - first + 1)[filled], (row_ends - starts[first])[filled]
-    cells = Cells(quoted, spans(data, starts, ends), first[filled], widths, lengths, rows[filled])
+    offsets = pa.py_buffer(np.column_stack([starts, ends]).ravel())
+    spans = pa.LargeStringArray.from_buffers(2 * len(starts) - 1, offsets, pa.py_buffer(data))
+    cells = Cells(quoted, spans, first[filled], widths, lengths, rows[filled])
     _check_width(path, cells, 0)
     return cells
 
@@ -586,5 +569,6 @@ for _name, _suffixes, _language in (
     ("turtle", (".ttl",), "turtle"),
     ("rdf-xml", (".rdf", ".owl"), "xml"),
 ):
-    _members = {"name": _name, "suffixes": _suffixes, "language": _language, "__doc__": f"{_language}."}
-    register_format(type(_name, (RDF,), _members))
+    register_format(
+        type(_name, (RDF,), {"__doc__": RDF.__doc__, "name": _name, "suffixes": _suffixes, "language": _language})
+    )

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from jaxtyping import Bool
 
 from r2n.data.candidates import Candidates
-from r2n.data.encoding import wrong_arity
+from r2n.data.knowledge_base import wrong_arity
 from r2n.data.problem import Problem, read_problem_file
 from r2n.data.tables import Table, read_facts
 from r2n.errors import DataError

@@ -31,7 +31,7 @@ FACTS_A_CONSTANT = 10
 FACTS_AT_ONCE = 1_000_000
 MOST_STATED = 3  # times the wanted facts: tiny communities have no room for more
 CONSTANTS_TRIED = 100_000  # to see how many facts there are before they are made
-MOST_FACTS, MOST_RELATIONS, MOST_RULES = 10**12, 10**5, 10**5
+MOST_FACTS, MOST_RELATIONS, MOST_RULES = 10**10, 10**5, 10**5
 SHARE_OF_STATED = 2 / 3  # of the relations; the others are concluded
 SHARE_OF_FALSE_RULES = 0.2  # given like the others, but nothing follows from them
 COMMUNITIES_A_RELATION = 0.5  # share of the communities that a relation links
@@ -72,18 +72,17 @@ class GraphOptions:
         """Check that there is such a graph."""
         bounds = {
             "facts": (100, MOST_FACTS),
-            "count": (2, MOST_FACTS),
+            "count": (2, 2**31),  # products of two fit 64 bits
             "relations": (2, MOST_RELATIONS),
             "rules": (0, MOST_RULES),
             "communities": (1, MOST_FACTS),
             "seed": (0, 2**63 - 1),
+            "noise": (0, 1),
         }
         for name, (least, most) in bounds.items():
             if not least <= getattr(self, name) <= most:
                 name, value = name.replace("count", "constants"), getattr(self, name)
                 raise ConfigError(f"{name} is {value}", hint=f"give {least:,} to {most:,}")
-        if not 0 <= self.noise <= 1:
-            raise ConfigError(f"noise is {self.noise}", hint="give a share from 0 to 1")
         if not 0 < self.queries < 0.5:
             raise ConfigError(f"queries is {self.queries}", hint="give a share above 0 and below 0.5")
         if self.facts > self.relations * self.count * (self.count - 1) // 10:
@@ -249,9 +248,7 @@ class GeneratedGraph:
         factor, shift = int(dice.integers(1, max(count, 2))), int(dice.integers(count))
         while gcd(factor, count) != 1:
             factor = factor % (count - 1) + 1
-        if count < 2**31:
-            return (numbers * factor + shift) % count
-        return ((numbers.astype(object) * factor + shift) % count).astype(np.int64)  # products beyond 64 bits
+        return (numbers * factor + shift) % count
 
 
 def _mixed(numbers: np.ndarray) -> np.ndarray:

@@ -20,11 +20,10 @@ import sqlglot
 from sqlglot import exp
 
 from r2n.data.conjunctive import AtomTable
-from r2n.data.encoding import complete, declaration, outside_domain, rule_constants, wrong_arity
 from r2n.data.herbrand import first_codes
+from r2n.data.knowledge_base import complete, declaration, outside_domain, rule_constants, wrong_arity
 from r2n.data.problem import TRAIN, ProblemFile, TableOptions, checked_path, listed_constants
-from r2n.data.records import settle
-from r2n.data.stored_tables import as_text, cell_sql
+from r2n.data.records import as_text, cell_sql, settle
 from r2n.data.tables import FALSE, TRUE, Facts, Table, facts_from_records, layout_of
 from r2n.errors import ConfigError, DataError, Location
 from r2n.files import replace_folder, scratch_folder

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from r2n.data.herbrand import Codes, are_among, distinct
+from r2n.data.herbrand import Codes, are_among
 from r2n.errors import ConfigError, GroundingError
 from r2n.grounding.backward import BackwardGrounder
 from r2n.grounding.cache import KeptGrounder
@@ -27,7 +27,7 @@ def reached_by(grounding: Grounding, atoms: Codes, steps: int | None = None) -> 
     """The ground rules within `steps` (None: any number) of the atoms, from atoms to ground rules to their atoms."""
     codes = grounding.atoms
     rows = [np.searchsorted(codes, part.atoms) for part in grounding.ground_rules]
-    reached = are_among(codes, distinct(atoms))
+    reached = are_among(codes, np.unique(atoms))
     kept = [np.zeros(len(part), bool) for part in rows]
     for _ in count() if steps is None else range(steps):
         before = np.count_nonzero(reached)

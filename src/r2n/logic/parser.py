@@ -26,22 +26,20 @@ def location_in(lines: list[str], source: str | None, line: int, column: int | N
     return Location(source, line, column, excerpt)
 
 
-Nested = tuple[Formula, int]  # a formula and its depth
+def _depth(formula: Formula) -> int:
+    return 1 + max(map(_depth, formula.operands()), default=0)
 
 
-def _connective(build: Callable[..., Formula]) -> Callable[["TheoryBuilder", list[Nested]], Nested]:
+def _connective(build: Callable[..., Formula]) -> Callable[["TheoryBuilder", list[Formula]], Formula]:
     """The method of a builder that connects formulas."""
 
-    def connect(_: "TheoryBuilder", children: list[Nested]) -> Nested:
-        depth = 1 + max(depth for _, depth in children)
-        if depth > MOST_NESTED:
-            first = children[0][0]
-            while first.operands():  # too deep for recursion
-                first = first.operands()[0]
+    def connect(_: "TheoryBuilder", children: list[Formula]) -> Formula:
+        formula = build(*children)
+        if _depth(formula) > MOST_NESTED:
             what = f"the formula is nested more than {MOST_NESTED} deep"
-            where = first.where if isinstance(first, Atom) else None
+            where = next((atom.where for atom in formula.atoms()), None)
             raise TheoryError(what, where=where, hint="split it into several rules")
-        return build(*(formula for formula, _ in children)), depth
+        return formula
 
     return connect
 
@@ -144,13 +142,13 @@ class TheoryBuilder(Transformer[Token, Theory]):
             raise TheoryError(what, where=self._at(children[0]))
         return Variable(name)
 
-    def atom(self, children: list[Any]) -> Nested:
-        return Atom(str(children[0]), tuple(children[1:]), self._at(children[0])), 1
+    def atom(self, children: list[Any]) -> Atom:
+        return Atom(str(children[0]), tuple(children[1:]), self._at(children[0]))
 
     star = atom
 
-    def guard(self, children: list[Variable | Constant]) -> Nested:
-        return Unequal(children[0], children[1]), 1
+    def guard(self, children: list[Variable | Constant]) -> Unequal:
+        return Unequal(children[0], children[1])
 
     iff, xor, implies, deny = map(_connective, (Iff, Xor, Implies, Not))
     any_of, all_of = _connective(lambda *parts: Or(parts)), _connective(lambda *parts: And(parts))
@@ -160,14 +158,14 @@ class TheoryBuilder(Transformer[Token, Theory]):
     def weight(self, children: list[Token]) -> float | None:
         return float(children[0]) if children else None
 
-    def guards(self, children: list[Nested]) -> tuple[Unequal, ...]:
-        return tuple(guard for guard, _ in children if isinstance(guard, Unequal))
+    def guards(self, children: list[Unequal]) -> tuple[Unequal, ...]:
+        return tuple(children)
 
-    def pattern(self, children: list[Nested]) -> tuple[Atom, ...]:
-        return tuple(dict.fromkeys(atom for atom, _ in children if isinstance(atom, Atom)))
+    def pattern(self, children: list[Atom]) -> tuple[Atom, ...]:
+        return tuple(dict.fromkeys(children))
 
     def rule(self, children: list[Any]) -> None:
-        name, weight, (formula, _), guards = children
+        name, weight, formula, guards = children
         if isinstance(formula, Implies):  # guards among the conjuncts of its body go to the others
             body = formula.body.parts if isinstance(formula.body, And) else (formula.body,)
             inner = tuple(part for part in body if isinstance(part, Unequal))

@@ -10,15 +10,16 @@ from jaxtyping import Int64
 
 from r2n.data.atom_text import facts_from_texts, looks_like_atom
 from r2n.data.candidates import find_candidates
-from r2n.data.encoding import EncodedFacts, encode_facts
 from r2n.data.herbrand import Codes, HerbrandBase
 from r2n.data.knowledge_base import (
+    EncodedFacts,
     Evidence,
     GivenFeatures,
     KnowledgeBase,
     Members,
     check_declared,
     constant_ids,
+    encode_facts,
     grown,
     grown_features,
     members_by_atoms,

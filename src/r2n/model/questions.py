@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from r2n.data.atom_text import ANYTHING, written_name
-from r2n.data.encoding import encode_facts
+from r2n.data.knowledge_base import encode_facts
 from r2n.data.tables import Facts, Table, read_facts
 from r2n.errors import ConfigError, DataError
 from r2n.files import json_text, new_file

@@ -7,9 +7,9 @@ import pyarrow as pa
 import pytest
 
 import r2n
-from r2n.data import encoding
-from r2n.data.encoding import complete, encode_facts
+from r2n.data import knowledge_base
 from r2n.data.herbrand import HerbrandBase
+from r2n.data.knowledge_base import complete, encode_facts
 from r2n.data.tables import Facts, Table, read_facts
 from r2n.errors import DataError, TheoryError
 
@@ -44,19 +44,6 @@ def test_given_domains_are_closed_to_others() -> None:
         encode_facts(base, facts(("rome", "italy")))
     encoded, rejected = encode_facts(base, facts(("rome", "italy"), ("nice", "italy")), skip=True)
     assert (len(encoded.codes), len(rejected)) == (1, 1)
-
-
-@pytest.mark.parametrize(
-    ("domains", "message"),
-    [
-        ({"cities": ["a"]}, "which does not exist\n  did you mean 'city'"),
-        ({"land": ["a"]}, "already says what is in it"),
-        ({"city": "abc"}, "a list of constants was expected"),
-    ],
-)
-def test_wrong_domains_are_refused(domains: dict[str, list[str]], message: str) -> None:
-    with pytest.raises(DataError, match=message):
-        complete(r2n.parse_theory(THEORY), [], domains)
 
 
 def test_predicates_come_from_the_data_where_none_is_declared() -> None:
@@ -101,10 +88,10 @@ def test_a_constant_that_stands_only_in_a_union_has_to_be_listed_under_one_of_it
 def test_only_the_first_wrong_constants_are_compared_with_all_right_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     """To look for a near name takes as long as there are constants."""
     compared: list[str] = []
-    monkeypatch.setattr(encoding, "nearest", lambda name, _: compared.append(name) or "")
+    monkeypatch.setattr(knowledge_base, "nearest", lambda name, _: compared.append(name) or "")
     theory = r2n.parse_theory("domain d = {a, b}\npredicate p(d)\nrule r: p(x)\n")
     rows = [f"wrong {i}" for i in range(200)]
     problem = r2n.Problem.build("p", theory, [r2n.Table(pa.table({"x": rows}), "p")], on_error="skip")
     assert len(problem.report.rejected) == 200
-    assert compared == rows[: encoding.MOST_COMPARED]
+    assert compared == rows[: knowledge_base.MOST_COMPARED]
     assert "'wrong 199' is outside domain 'd'" in str(problem.report.rejected[-1])

@@ -4,6 +4,7 @@ import json
 import math
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -28,6 +29,7 @@ from r2n.data.records import settle
 from r2n.errors import ConfigError, DataError
 from r2n.grounding.cache import fingerprint
 from r2n.logic.language import Language
+from tests.examples import fixture
 
 THEORY = r2n.parse_theory("domain paper, person\npredicate cites(paper, paper)\npredicate wrote(person, paper)\n")
 FACTS = [
@@ -254,32 +256,14 @@ def read(content: str, tmp_path: Path, **options: object) -> FeatureRows:
     return rows
 
 
-@pytest.mark.parametrize(
-    ("text", "options", "line", "said"),
-    [
-        ("id,t\na,x\nb,1,2\n", {"text": "t"}, 3, "too many columns"),
-        ("id,t\na,x\n,y\n", {"text": "t"}, 3, "features of no constant"),
-        ("id,t\na,x\nb,y\na,z\n", {"text": "t"}, 4, "'a' has features already"),
-        ("id,t\na,x\nb,y\na,z\n", {"text": "t"}, 4, "t.csv:2; keep one of the two rows"),
-        ("id,y\na,\nb,1999\nc,2000\n", {"text": "y"}, 3, "the column 'y' is taken for text, but holds numbers: '1999'"),
-        ("id,u,v\na,1,2\nb,3,x\n", {"vector": ("u", "v")}, 3, "'x' in column 'v' is no number"),
-        ("id,u,v\na,1,2\nb,3,\n", {"vector": ("u", "v")}, 3, "'' in column 'v' is no number"),
-        ("id,u\na,1\nb,nan\n", {"vector": ("u",)}, 3, "the vector of 'b' has nan as component 1"),
-        ("id,u,v\na,1,2\nb,1,-inf\n", {"vector": ("u", "v")}, 3, "the vector of 'b' has -inf as component 2"),
-        ('id,l\na,"[1, 2]"\nb,"[1]"\n', {"vector": ("l",)}, 3, "a vector of 1 numbers, where that at"),
-        ('id,l\na,"[1, 2]"\nb,"[1, x]"\n', {"vector": ("l",)}, 3, "column 'l' has no list of finite numbers here"),
-        ('id,l\na,"[1, 2]"\nb,"[1, nan]"\n', {"vector": ("l",)}, 3, "the vector of 'b' has nan as component 2"),
-        ('id,l\na,"[1, 2]"\nb,3\n', {"vector": ("l",)}, 3, "column 'l' has no list"),
-        ('id,l\na,"[1, 2]"\nb,"[1, NULL]"\n', {"vector": ("l",)}, 3, "column 'l' has no list"),
-    ],
-)
-def test_bad_rows_are_named(tmp_path: Path, text: str, options: dict[str, object], line: int, said: str) -> None:
+@pytest.mark.parametrize("case", fixture("wrong_tables.toml")["features"], ids=lambda case: case["said"])
+def test_bad_rows_are_named(case: dict[str, Any], tmp_path: Path) -> None:
     with pytest.raises(DataError) as caught:
-        read(text, tmp_path, **options)
-    assert said in str(caught.value)
+        read(case["table"], tmp_path, text=case.get("column"), vector=tuple(case.get("vector", ())))
+    assert case["said"] in str(caught.value)
     assert caught.value.where is not None
-    assert caught.value.where.line == line
-    assert caught.value.where.excerpt == text.split("\n")[line - 1]
+    assert caught.value.where.line == case["line"]
+    assert caught.value.where.excerpt == case["table"].split("\n")[case["line"] - 1]
 
 
 def test_some_numbers_among_texts_are_texts_and_rows_without_features_are_blank(tmp_path: Path) -> None:
@@ -292,7 +276,9 @@ def test_some_numbers_among_texts_are_texts_and_rows_without_features_are_blank(
 
 
 def test_unknown_columns_and_unsuited_files(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"no column 'titel'\n  did you mean 'title'\? the columns are: id, title"):
+    with pytest.raises(
+        DataError, match=r"no column is called 'titel'\n  did you mean 'title'\? the columns are: id, title"
+    ):
         read("id,title\na,x\n", tmp_path, text="titel")
     (tmp_path / "facts.pl").write_text("p(a, b).\n")
     with pytest.raises(DataError, match="tables with named columns"):

@@ -10,8 +10,7 @@ import pytest
 from r2n.data import records
 from r2n.data.features import FeatureTable
 from r2n.data.problem import Problem, load_problem
-from r2n.data.records import ReadOptions, Records, TableFormat, table_formats
-from r2n.data.stored_tables import as_text
+from r2n.data.records import ReadOptions, Records, TableFormat, as_text, table_formats
 from r2n.data.tables import Table, read_fact_chunks, read_facts
 from r2n.errors import ConfigError, DataError
 

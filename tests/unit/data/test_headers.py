@@ -14,7 +14,9 @@ from r2n.data.problem import Problem, load_problem
 from r2n.data.tables import Table, read_fact_chunks, read_facts
 from r2n.errors import DataError
 from r2n.logic.parser import parse_theory
+from tests.examples import fixture
 
+CASES = fixture("headers.toml")
 THEORY = "domain office, city\npredicate located_in(office, city)\n"
 OPEN = "rule r: located_in(x, y) -> located_in(y, x)\n"
 ROWS = "north,rome\nsouth,milan\neast,rome\nwest,milan\n"
@@ -39,42 +41,15 @@ def problem_of(folder: Path, files: dict[str, str], facts: str, queries: str = "
     return folder
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "predicate"),
-    [
-        ("a.csv", "office,city\n" + ROWS, "located_in"),  # the domains
-        ("a.csv", "Office ID,city_name\n" + ROWS, "located_in"),
-        ("a.csv", "\ufeffoffice,city\r\n" + ROWS.replace("\n", "\r\n"), "located_in"),
-        ("a.csv", '"office","city"\n"north","a ""b"", c"\nsouth,"two\nlines"\neast,rome\nwest,oslo\n', "located_in"),
-        ("a.csv", "\n\noffice,city,label\nnorth,rome,1\nsouth,rome,0\neast,rome,1\nwest,oslo,1\n", "located_in"),
-        ("a.tsv", "source\ttarget\n" + ROWS.replace(",", "\t"), "located_in"),
-        ("a.csv", "office,city\n1,71\n2,72\n3,71\n4,72\n", "located_in"),
-        ("a.csv", "branch,town\n1,71\n2,72\n3,71\n4,72\n", "located_in"),  # numbers below words
-        ("a.csv", "source,relation,target\n" + ROWS.replace(",", ",located_in,"), None),
-        ("a.csv", "source,relation,target,holds\n" + ROWS.replace(",", ",located_in,").replace("\n", ",1\n"), None),
-        ("a.csv", "relation,head,tail\n" + "".join(f"located_in,{row}\n" for row in ROWS.split()), None),
-    ],
-)  # fmt: skip
-def test_a_header_is_no_fact(name: str, text: str, predicate: str | None, tmp_path: Path) -> None:
-    assert facts_of(tmp_path / name, text, predicate) == 4
-    packed = gzip.compress(text.encode())
-    assert facts_of(tmp_path / f"{name}.gz", packed, predicate) == 4
+@pytest.mark.parametrize(("name", "text", "predicate"), CASES["with_header"])
+def test_a_header_is_no_fact(name: str, text: str, predicate: str, tmp_path: Path) -> None:
+    assert facts_of(tmp_path / name, text, predicate or None) == 4
+    assert facts_of(tmp_path / f"{name}.gz", gzip.compress(text.encode()), predicate or None) == 4
 
 
-@pytest.mark.parametrize(
-    ("text", "predicate"),
-    [
-        (ROWS, "located_in"),
-        ("office,city\noffice,rome\nsouth,city\neast,oslo\n", "located_in"),  # constants, then
-        ("office1,city1\noffice2,city1\noffice3,city2\noffice4,city2\n", "located_in"),
-        ("?,71\n2,72\n3,71\n4,72\n", "located_in"),
-        ("office,city\ncity,office\nlocated_in,office\nx,y\n", "located_in"),  # facts about the names of a theory
-        ("city,located_in,office\nrome,located_in,north\noslo,located_in,south\nbonn,located_in,west\n", None),
-        ("north,located_in,rome,true\nsouth,located_in,rome,1\neast,located_in,rome,1\nwest,located_in,oslo,1\n", None),
-    ],
-)
-def test_a_fact_is_no_header(text: str, predicate: str | None, tmp_path: Path) -> None:
-    assert facts_of(tmp_path / "a.csv", text, predicate) == 4
+@pytest.mark.parametrize(("text", "predicate"), CASES["without_header"])
+def test_a_fact_is_no_header(text: str, predicate: str, tmp_path: Path) -> None:
+    assert facts_of(tmp_path / "a.csv", text, predicate or None) == 4
 
 
 def test_a_file_that_is_only_a_header_is_an_empty_table(tmp_path: Path) -> None:
@@ -153,16 +128,7 @@ def test_an_ambiguous_first_row_is_a_fact_and_a_warning(first: str, tmp_path: Pa
     assert f"warning: {warning}" in refused.stderr
 
 
-@pytest.mark.parametrize(
-    ("first", "rest"),
-    [
-        ("north,rome", MORE),
-        ("north,atlantis", MORE),
-        ("ann,ann@x.org", "".join(f"p{x},p{x}@x.org\n" for x in "abcdefgh")),
-        ("italy,rome", "france,paris\nspain,madrid\nnorway,oslo\n"),
-        ("ann", "bob\ncid\ndan\neve\n"),
-    ],
-)
+@pytest.mark.parametrize(("first", "rest"), CASES["alike"])
 def test_a_first_row_like_the_others_is_not_ambiguous(first: str, rest: str, tmp_path: Path) -> None:
     theory = OPEN if "," in first else ""
     folder = problem_of(tmp_path, {"a.csv": f"{first}\n{rest}"}, '{ file = "a.csv", predicate = "p" }', theory=theory)
@@ -199,14 +165,7 @@ def test_constants_that_are_listed_or_described_are_not_ambiguous(tmp_path: Path
     assert "its constants occur in no other row, which is usual for a header" in warning
 
 
-@pytest.mark.parametrize(
-    ("text", "predicate"),
-    [
-        ("office,city\noffice0,rome\noffice1,paris\noffice2,rome\n", "located_in"),
-        ("item,label\nitem106,0\nitem2,1\nitem3,1\nitem4,0\n", "good"),
-        ("Office ID,City Name\noffice_1,city_5\noffice_2,city_5\noffice_3,city_1\n", "located_in"),
-    ],
-)
+@pytest.mark.parametrize(("text", "predicate"), CASES["after_domains"])
 def test_constants_may_be_called_after_their_domain(text: str, predicate: str, tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text(text)
     theory = parse_theory(f"{THEORY}\ndomain item\npredicate good(item)\n")

@@ -34,11 +34,6 @@ def test_ctrl_c_ends_a_query_on_all_its_threads(heard: None) -> None:
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
-def test_an_error_of_the_database_stays_one() -> None:
-    with closing(duckdb.connect()) as connection, pytest.raises(duckdb.CatalogException), interruptible(connection):
-        connection.execute("SELECT * FROM nothing")
-
-
 def test_in_another_thread_nothing_is_watched() -> None:
     found = []
 

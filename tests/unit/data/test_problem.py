@@ -18,9 +18,10 @@ from r2n.data.problem import (
     load_problem,
     read_problem_file,
 )
-from r2n.data.stored_tables import PostgresTable
+from r2n.data.records import PostgresTable
 from r2n.data.tables import Table
 from r2n.errors import ConfigError, DataError
+from tests.examples import fixture
 from tests.toy_problem import write_toy_problem
 
 
@@ -127,23 +128,8 @@ def test_bom_and_crlf_are_accepted(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (
-            "[grounding]\nwidht = 1\n",
-            "problem.toml:2:1: unknown key 'widht' in \\[grounding\\](.|\n)*did you mean 'width'",
-        ),
-        ("nam = 1\n", "problem.toml:1:1: unknown key 'nam'(.|\n)*did you mean 'name'"),
-        ("[facts]\ntrain = {fil = 'x'}\n", "unknown key 'fil'|file: field required"),
-        ("[grounding]\nwidth = -1\n", "problem.toml:2:1: grounding.width: input should be greater"),
-        ("[grounding]\nstrategy = 'ful'\n", "grounding.strategy: input should be 'full', 'known-body' or 'backward'"),
-        ("[model]\nlayers = 'three'\n", "model.layers"),
-        ("[grounding\n", "problem.toml:1:\\d+: not valid TOML"),
-        ("", "is empty"),
+        *fixture("problem_files.toml")["wrong"],
         (b"name = '\xff'\n", "not UTF-8"),
-        ('facts.train = {file = "a", format = "prologue"}', "format: input should be(.|\n)*did you mean 'prolog'"),
-        (
-            f'[facts]\ntrain = {{ table = "{URL}", shema = "s" }}\n',
-            r"unknown key 'shema'.*\n.*\n.*\n  did you mean 'schema'\?",
-        ),
         ("x = " + "[" * 5_000, "nested too deep"),  # what Python itself refuses to read
         ("x = " + "{a = " * 5_000, "nested too deep"),
         ("[model]\ndim = " + "9" * 5_000, "a number has too many digits"),

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from r2n.data import stored_tables
-from r2n.data.stored_tables import PostgresTable, is_postgres, read_arrow
+from r2n.data import records as records_module
+from r2n.data.records import PostgresTable, is_postgres, read_arrow
 from r2n.data.tables import Table, read_fact_chunks, read_facts
 from r2n.errors import ConfigError, DataError
 from tests.oracles.fact_tables import read_records
@@ -112,7 +112,7 @@ ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n)"
 
 def test_an_sqlite_view_that_never_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One that says nothing, told by its steps, and one that goes on saying more, by its rows."""
-    monkeypatch.setattr(stored_tables, "MOST_STEPS", 2 * stored_tables.STEPS_AT_ONCE)
+    monkeypatch.setattr(records_module, "MOST_STEPS", 2 * records_module.STEPS_AT_ONCE)
     path = sqlite_file(tmp_path / "t.db", f"CREATE VIEW silent AS {ENDLESS} SELECT count(*) AS a FROM n")
     with pytest.raises(DataError) as caught:
         read_records(path, None)
@@ -120,9 +120,9 @@ def test_an_sqlite_view_that_never_ends(tmp_path: Path, monkeypatch: pytest.Monk
         f"{path}: the view 'silent' has not ended after 2,000,000 steps of SQLite\n"
         "  if it recurs without end, bound it; if it is only large, store its rows as a table and read that"
     )
-    monkeypatch.setattr(stored_tables, "MOST_STEPS", 10**9)
-    monkeypatch.setattr(stored_tables, "MANY", 200_000)
-    monkeypatch.setattr(stored_tables, "MOST_ROWS_A_BYTE", 1)
+    monkeypatch.setattr(records_module, "MOST_STEPS", 10**9)
+    monkeypatch.setattr(records_module, "MANY", 200_000)
+    monkeypatch.setattr(records_module, "MOST_ROWS_A_BYTE", 1)
     path = sqlite_file(tmp_path / "u.db", f"CREATE VIEW more AS {ENDLESS} SELECT i FROM n")
     with pytest.raises(DataError, match=r"u\.db: the view 'more' has given 300,000 rows from 4,096 bytes, and"):
         read_records(path, None)
@@ -130,9 +130,9 @@ def test_an_sqlite_view_that_never_ends(tmp_path: Path, monkeypatch: pytest.Monk
 
 def test_an_sqlite_view_that_ends_and_a_table_are_read_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Recursion as such is no reason to refuse; a table ends, whatever it takes."""
-    monkeypatch.setattr(stored_tables, "STEPS_AT_ONCE", 1_000)
-    monkeypatch.setattr(stored_tables, "MOST_STEPS", 2_000)
-    monkeypatch.setattr(stored_tables, "SQLITE_BATCH", 7_000)
+    monkeypatch.setattr(records_module, "STEPS_AT_ONCE", 1_000)
+    monkeypatch.setattr(records_module, "MOST_STEPS", 2_000)
+    monkeypatch.setattr(records_module, "SQLITE_BATCH", 7_000)
     path = sqlite_file(
         tmp_path / "t.db",
         f"CREATE VIEW v AS {ENDLESS.replace('FROM n', 'FROM n WHERE i < 9')} SELECT i FROM n",
@@ -228,11 +228,11 @@ def test_a_cell_that_is_no_constant_is_refused_with_its_row(cells: pa.Array, wha
 @pytest.mark.parametrize(
     ("cells", "what"),
     [
-        (["a", 1], r"row 2: column 'c' holds an int, where the first cell holds a str"),
-        ([1, pd.NA, "a"], "row 3: column 'c' holds a str, where the first cell holds an int"),
-        ([np.zeros(2), "a"], "row 2: column 'c' holds a str, where the first cell holds an ndarray"),
-        (["a", frozenset("a")], "row 2: column 'c' holds a frozenset"),
-        ([frozenset("a"), None], "row 1: column 'c' holds a frozenset"),
+        (["a", 1], r"row 2: column 'c' holds int, where the first cell holds str"),
+        ([1, pd.NA, "a"], "row 3: column 'c' holds str, where the first cell holds int"),
+        ([np.zeros(2), "a"], "row 2: column 'c' holds str, where the first cell holds ndarray"),
+        (["a", frozenset("a")], "row 2: column 'c' holds frozenset"),
+        ([frozenset("a"), None], "row 1: column 'c' holds frozenset"),
         ([{"a"}, {"b"}], "row 1: .* holds a list"),
         ([("a",), ("b",)], "row 1: .* holds a list"),
         ([{"a": 1}, {"a": 2}], "row 1: .* holds a struct"),

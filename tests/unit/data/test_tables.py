@@ -5,6 +5,7 @@ import itertools
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -18,6 +19,7 @@ from r2n.data.records import format_of, table_formats
 from r2n.data.tables import Facts, Table, is_header, read_fact_chunks, read_facts
 from r2n.errors import ConfigError, DataError
 from r2n.logic.theory import Theory
+from tests.examples import fixture
 from tests.oracles.fact_tables import listed, plain_atoms, plain_triples, plain_tsv
 from tests.oracles.fact_writers import TRIPLES, WRITERS, as_columns, write_prolog, write_tsv
 
@@ -123,17 +125,12 @@ def test_location_in_each_kind_of_source(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(DATA is None, reason="R2N_DATA names no folder with the benchmarks")
-@pytest.mark.parametrize("name", ["wn18rr/train.tsv.gz", "countries_s1/test_queries.tsv"])
+@pytest.mark.parametrize(
+    "name", ["wn18rr/train.tsv.gz", "countries_s1/test_queries.tsv", "cora/S1/facts", "cora/S1/queries"]
+)
 def test_benchmarks_equal_a_plain_reading(name: str) -> None:
     path = Path(DATA or "") / name
-    assert listed(read_facts(Table(path))) == plain_triples(plain_tsv(path))
-
-
-@pytest.mark.skipif(DATA is None, reason="R2N_DATA names no folder with the benchmarks")
-@pytest.mark.parametrize("name", ["facts", "queries"])
-def test_cora_equals_a_plain_reading(name: str) -> None:
-    path = Path(DATA or "") / "cora" / "S1" / name
-    assert listed(read_facts(Table(path))) == plain_atoms(path)
+    assert listed(read_facts(Table(path))) == (plain_triples(plain_tsv(path)) if path.suffix else plain_atoms(path))
 
 
 ATOMS = "// people\n\naunt(1369,1287).\naunt(1369, 1312).\n"
@@ -186,29 +183,10 @@ def test_empty_cells_of_a_wide_table_state_nothing_where_that_is_said(tmp_path: 
         Table(path, empty="keep")
 
 
-@pytest.mark.parametrize(
-    ("cells", "predicate", "expected"),
-    [
-        ("head relation tail", None, True),
-        ("Subject Predicate OBJECT truth", None, True),
-        ("relation head tail", None, True),
-        ("h r t", None, True),
-        ("s p o label", None, True),
-        ("s r t", None, False),  # letters of two families: may be a fact
-        ("h relation t", None, False),
-        ("head tail label", None, True),  # names, if not those of triples: an error when it is read
-        ("head head relation tail", None, True),
-        ("italy locatedIn europe", None, False),
-        ("head tail", "p", True),
-        ("s o", "p", True),
-        ("subject object label", "p", True),
-        ("s", "p", False),
-        ("h r t", "p", False),
-        ("s t", "p", False),
-    ],
-)
-def test_usual_headers(cells: str, predicate: str | None, expected: bool) -> None:
-    assert is_header([pa.array([cell]) for cell in cells.split()], predicate, Theory()) is expected
+@pytest.mark.parametrize("expected", [True, False])
+def test_usual_headers(expected: bool) -> None:
+    for cells, predicate in fixture("headers.toml")["names" if expected else "no_names"]:
+        assert is_header([pa.array([cell]) for cell in cells.split()], predicate or None, Theory()) is expected, cells
 
 
 def table(names: str, *rows: str, **options: object) -> Table:
@@ -235,43 +213,6 @@ def test_unusual_names_go_by_order_and_picked_ones_as_picked(tmp_path: Path) -> 
     assert (facts.truth.tolist(), facts.location(0).line) == ([False], 2)
     read = read_facts(table("x y label", "a b false", predicate="p", columns=("y", "x")))
     assert listed(read) == [("p", ("b", "a"), False)]  # a column called label is one even if others are picked
-
-
-@pytest.mark.parametrize(
-    ("names", "row", "options", "said"),
-    [
-        (
-            "from to",
-            "a b",
-            {"predicate": "p", "columns": ("form", "to")},
-            ": no column is called 'form'\n  did you mean 'from'? the columns are: from, to",
-        ),
-        (
-            "from to",
-            "a b",
-            {"predicate": "p", "label": "zzzzz"},
-            ": no column is called 'zzzzz'\n  the columns are: from, to",
-        ),
-        ("label", "1", {"predicate": "p"}, ": there is no column left for the arguments"),
-        ("a b", "1 2", {}, ": 2 columns, where triples have 3, or 4 with a label"),
-        ("head relation tail weight source", "a p b 1 x", {}, ": 5 columns, where"),
-        (
-            "a b c",
-            "1 2 3",
-            {"columns": ("a", "b")},
-            ": 2 columns are picked, where triples need 3\n  pick head, relation and tail, in that order",
-        ),
-        (
-            "head relation tail weight",
-            "a p b 0.7",
-            {},
-            ", row 1: the label '0.7' is neither 1 (true) nor 0 (false)\n"
-            "  column 4 is read as the label: write 1 or 0, or pick other columns with `columns`",
-        ),
-    ],
-)
-def test_columns_that_cannot_be(names: str, row: str, options: dict[str, object], said: str) -> None:
-    assert message(table(names, row, **options)).startswith(f"pyarrow.Table{said}")
 
 
 def test_skip_keeps_the_good_rows_and_reports_the_bad_ones_in_order(tmp_path: Path) -> None:
@@ -326,46 +267,17 @@ def test_not_utf8(suffix: str, tmp_path: Path) -> None:
     assert "it looks like UTF-16" in message(Table(path))
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "said"),
-    [
-        (
-            "facts.tsv",
-            "italy locatedIn europe\n",
-            ":1: 1 column, where triples have 3, or 4 with a label\n  | italy locatedIn europe\n"
-            "  separate columns by tabs (TSV) or commas (CSV), pick 3 with `columns`, or name the `predicate`",
-        ),
-        (
-            "facts.csv",
-            "\na,p,b\na,p\n",
-            ":3: too few columns: 2, where line 2 has 3\n  | a,p\n"
-            '  columns are separated by a comma (a cell with a comma needs quotes: "a, b"); mend the line',
-        ),
-        (
-            "facts.tsv",
-            "a\tp\tb\na\tp\tb\tc\t" + "d" * 100,
-            f":2: too many columns: 5, where line 1 has 3\n  | a p b c {'d' * 71}…\n"
-            "  columns are separated by a tab; mend the line",
-        ),
-        (  # a bad first line does not decide
-            "facts.tsv",
-            "a\tp\nb\tp\tc\nd\tp\te\n",
-            ":1: too few columns: 2, where line 2 has 3\n  | a p\n  columns are separated by a tab; mend the line",
-        ),
-        ("facts.tsv", "a\tp\tb\nlonger\t\tb\n", f":2:8: column 2 is empty\n  | longer  b\n  |        ^{EMPTY}"),
-        ("facts.tsv", "a" * 100 + "\tp\t\n", f":1: column 3 is empty\n  | {'a' * 79}…{EMPTY}"),
-        (
-            "facts.csv",
-            "head,relation,tail,label\na,p,b,1\na,p,c,yes\n",
-            ":3:7: the label 'yes' is neither 1 (true) nor 0 (false)\n  | a,p,c,yes\n  |       ^\n"
-            "  column 4 is read as the label: write 1 or 0, or pick other columns with `columns`",
-        ),
-    ],
-)
-def test_a_wrong_row_is_shown(name: str, text: str, said: str, tmp_path: Path) -> None:
-    path = put(tmp_path / name, text)
-    assert message(Table(path)) == f"{path}{said}"
-    assert "1 column," in said or len(read_facts(Table(path), on_error="skip").rejected) == 1
+@pytest.mark.parametrize("case", fixture("wrong_tables.toml")["facts"], ids=lambda case: case["said"].split("\n")[0])
+def test_what_is_wrong_is_shown_and_may_be_left_out(case: dict[str, Any], tmp_path: Path) -> None:
+    path, options = put(tmp_path / case["file"], case["text"]), {"predicate", "columns", "label", "header"}
+    table = Table(path, **{name: case[name] for name in options & case.keys()})
+    assert message(table).startswith(f"{path}{case['said']}")
+    if "skipped" in case:
+        rejected = read_facts(table, on_error="skip").rejected
+        assert [(error.where and error.where.line) or 0 for error in rejected] == case["skipped"]
+    else:
+        with pytest.raises(DataError):
+            read_facts(table, on_error="skip")
 
 
 @pytest.mark.parametrize("suffix", [".tsv", ".csv", ".pl", ".jsonl"])

@@ -7,6 +7,7 @@ import json
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -18,8 +19,8 @@ from r2n.data.records import ReadOptions, Records, check_file
 from r2n.data.tables import Table, read_facts
 from r2n.data.text_tables import COMMA, CSV, LINE_LIMIT, TAB, TSV, line_location, read_lines, read_text
 from r2n.errors import ConfigError, DataError
-from tests.examples import at_most
-from tests.oracles.fact_tables import Fact, listed, read_records
+from tests.examples import at_most, fixture
+from tests.oracles.fact_tables import listed, read_records
 
 
 def write(path: Path, text: str | bytes) -> Path:
@@ -117,24 +118,6 @@ def test_broken_quotes_are_refused_where_the_csv_module_refuses_or_guesses(text:
             assert cells(records) == plain
 
 
-@pytest.mark.parametrize(
-    ("text", "place", "what"),
-    [
-        ('a,b\nc,d"e\nf,g\n', "2:4", "a quote stands in the middle of a cell"),
-        ('a,b\nc,"d"e\n', "2:5", "a quote stands in the middle of a cell"),
-        ('a,b\né, "d"\n', "2:4", "a quote stands in the middle of a cell"),
-        ('a,b\nc,"d\ne,f\n', "2:3", "this quote is never closed"),
-        ('"a,b\nc,d\n', "1:1", "this quote is never closed"),
-        ('a,"b"""\nc,"d""\n', "2:3", "this quote is never closed"),
-    ],
-)
-def test_broken_quotes(text: str, place: str, what: str, tmp_path: Path) -> None:
-    path = write(tmp_path / "t.csv", text)
-    line, column = place.split(":")
-    excerpt = text.split("\n")[int(line) - 1]
-    assert message(path).startswith(f"{path}:{place}: {what}\n  | {excerpt}\n  | {' ' * (int(column) - 1)}^\n")
-
-
 def test_header_gives_the_names_and_the_number_of_columns(tmp_path: Path) -> None:
     path = write(tmp_path / "t.csv", ' a ,"b"\n1,2\n3\n')
     records = read(path, COMMA, header=True)
@@ -210,45 +193,11 @@ def test_names_that_look_like_paths_and_values_that_are_not_text(tmp_path: Path)
     assert [column.to_pylist() for column in records.columns[1:]] == [[cell] for cell in cells]
 
 
-NO_OBJECT = 'write one object a line, as in {"head": CONSTANT, "relation": PREDICATE, "tail": CONSTANT}'
-DAMAGED = "the file is damaged or cut short: write it again"
-
-
-@pytest.mark.parametrize(
-    ("name", "text", "said", "lines"),
-    [
-        ("t.jsonl", '{"p": "x"}\n\n["y"]\n{"p": \nnull\n{"p": "z"}\n',
-         f':3: this is not a JSON object\n  | ["y"]\n  {NO_OBJECT}', [3, 4, 5]),
-        ("t.json", '[{"p": "x"}, "y", null]', ", row 2: this is not a JSON object", [None, None]),
-        ("t.jsonl", "{}\n{}", ":1: there is nothing in the row", [1, 2]),
-        ("t.json", '[{"a": "x"},\n {"a": "é" "b"}]',
-         f""":2:12: this is not JSON: expecting ',' delimiter\n  |  {{"a": "é" "b"}}]\n  |            ^\n  {DAMAGED}""",
-         None),
-        ("t.json", r'[{"a": "\ud800"}]', ": this cannot be read as JSON (", None),
-        ("t.json", "[" * 100_000, ": this cannot be read as JSON (", None),
-        ("t.json", '[{"a": ' + "9" * 5_000 + "}, x]", ": this cannot be read as JSON (", None),
-        ("t.pl", "p(X) :- q(X).", ":1: this is a rule, not a fact\n  | p(X) :- q(X).\n  rules belong", [1]),
-        ("t.pl", "q(x) -> p(x)", ":1: this is a rule, not a fact", [1]),
-        ("t.nt", '<u:a> <u:p> "" .\n', ": column 3 (tail) is empty\n  | u:a u:p \n", [None]),
-        ("t.nt", "<u:a> <u:p\n", ": this cannot be read as RDF (nt) (", None),
-        ("t.ttl", "<u:a> <u:p\n", ": this cannot be read as RDF (turtle) (", None),
-        ("t.rdf", "<u:a> <u:p\n", ": this cannot be read as RDF (xml) (", None),
-    ],
-)  # fmt: skip
-def test_what_is_wrong_is_shown(
-    name: str, text: str, said: str, lines: list[int | None] | None, tmp_path: Path
-) -> None:
-    """With the lines that are left out where wrong rows are skipped; none if nothing can be read."""
-    path = write(tmp_path / name, text)
-    table = Table(path, "p" if name.startswith("t.json") else None)
-    with pytest.raises(DataError) as caught:
-        read_facts(table)
-    assert str(caught.value).startswith(f"{path}{said}")
-    if lines is None:
-        with pytest.raises(DataError):
-            read_facts(table, on_error="skip")
-    else:
-        assert [error.where and error.where.line for error in read_facts(table, on_error="skip").rejected] == lines
+@pytest.mark.parametrize("text", [r'[{"a": "\ud800"}]', "[" * 100_000, '[{"a": ' + "9" * 5_000 + "}, x]"], ids=range(3))
+def test_what_no_reader_of_json_takes(text: str, tmp_path: Path) -> None:
+    assert message(write(tmp_path / "t.json", text), "p").startswith(
+        f"{tmp_path / 't.json'}: this cannot be read as JSON ("
+    )
 
 
 @pytest.mark.parametrize(("name", "text"), [("t.json", "[]"), ("t.pl", "% nothing known\n"), ("t.nt", "# nothing\n")])
@@ -282,55 +231,11 @@ def test_what_is_no_constant_is_refused_with_its_row(layout: str, wrong: str, wh
         read_facts(Table(write(tmp_path / "t.json", text), "p"))
 
 
-GOOD: list[tuple[str, list[Fact]]] = [
-    ("p(a, b).", [("p", ("a", "b"), True)]),
-    ("p(a,b)", [("p", ("a", "b"), True)]),
-    ("  p ( a , b ) .  ", [("p", ("a", "b"), True)]),
-    ("!p(a)", [("p", ("a",), False)]),
-    ("! p(a).", [("p", ("a",), False)]),
-    (r"\+p(a).", [("p", ("a",), False)]),
-    (r"\+ p(a).", [("p", ("a",), False)]),
-    ("not p(a).", [("p", ("a",), False)]),
-    ("not(a).", [("not", ("a",), True)]),
-    ("nothing(a).", [("nothing", ("a",), True)]),
-    ("p('a b', \"c, (d)\").", [("p", ("a b", "c, (d)"), True)]),
-    (r'''p('it''s', 'it\'s', "say ""x""", "say \"x\"", 'a\\b', 'a\nb').''',
-     [("p", ("it's", "it's", 'say "x"', 'say "x"', "a\\b", "a\\nb"), True)]),
-    ("""p("'", '"', ' a ')""", [("p", ("'", '"', " a "), True)]),
-    ("p(O'Neil, 5\", new york).", [("p", ("O'Neil", '5"', "new york"), True)]),
-    ("p(a). q(b, c). !r(d)", [("p", ("a",), True), ("q", ("b", "c"), True), ("r", ("d",), False)]),
-    ("p(a). % q(b).", [("p", ("a",), True)]),
-    ("p(a) # q(b).", [("p", ("a",), True)]),
-    ("p(a). // q(b).", [("p", ("a",), True)]),
-    ("p('a % b', 'c # d', 'e // f').", [("p", ("a % b", "c # d", "e // f"), True)]),
-    ("'my p'(a).", [("my p", ("a",), True)]),
-    ("/people/person./born(/m/01, /m/02)", [("/people/person./born", ("/m/01", "/m/02"), True)]),
-    ("größe(Ärmel, 日本).", [("größe", ("Ärmel", "日本"), True)]),
-    ("p(1.5, -2).", [("p", ("1.5", "-2"), True)]),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("line", "facts"), GOOD, ids=[line for line, _ in GOOD])
-def test_a_line(line: str, facts: list[Fact], tmp_path: Path) -> None:
+@pytest.mark.parametrize(("line", "facts"), fixture("fact_lines.toml")["facts"])
+def test_a_line(line: str, facts: list[list[Any]], tmp_path: Path) -> None:
     read = read_facts(Table(write(tmp_path / "t.pl", f"% first\r\n\r\n{line}\r\n#last\r\n//\r\n")))
-    assert sorted(listed(read)) == sorted(facts)
+    assert sorted(listed(read)) == sorted((predicate, tuple(constants), truth) for predicate, constants, truth in facts)
     assert {facts.location(0).line for facts in read.facts} == {3}
-
-
-@pytest.mark.parametrize(
-    "line",
-    ["p", "p()", "p(a", "p a", "p(a,)", "p(,a)", "p(a))", "p(f(a))", "p(a)q(b)", "p(a)..", "-p(a)", "~p(a)", "(a)",
-     "p('a)", "p('a'b)", "p('')", 'p("", a)', "p(a) :", "a\tp\tb", "not p", "!!p(a)"],
-)  # fmt: skip
-def test_a_line_that_is_no_fact(line: str, tmp_path: Path) -> None:
-    path, shown = write(tmp_path / "facts", f"p(a).\n{line}\nq(b)\n"), line.replace("\t", " ")
-    assert message(path) == (
-        f"{path}:2: this is not a fact\n  | {shown}\n"
-        "  write `p(a, b).`, and constants with blanks, commas or parentheses in quotes: `p('a, b', c).`"
-    )
-    read = read_facts(Table(path), on_error="skip")
-    assert listed(read) == [("p", ("a",), True), ("q", ("b",), True)]
-    assert len(read.rejected) == 1
 
 
 def test_arities_of_one_predicate_stay_apart(tmp_path: Path) -> None:

@@ -111,32 +111,3 @@ def test_what_is_not_fetched_says_how_to_fetch_it(tmp_path: Path, monkeypatch: p
     with pytest.raises(DataError, match="`r2n datasets download wn18rr`"):
         load("wn18rr")
     assert folder_of(DATASETS["nations"]) == EMBEDDED / "nations"
-
-
-def small_folds(folder: Path) -> Path:
-    for i in range(1, 6):
-        fold = folder / "cora" / f"S{i}"
-        fold.mkdir(parents=True)
-        (fold / "facts").write_text("Author(B1,Author_1_)\nTitle(B1,Title_1_)\nVenue(B1,Venue_1_)\nSameBib(B1,B1)\n")
-        (fold / "queries").write_text(f"SameAuthor(Author_1_,Author_1_)\n!SameAuthor(Author_1_,Author_{i}0_)\n")
-    return folder / "cora" / "S1"
-
-
-@pytest.mark.parametrize(
-    ("content", "reason"),
-    [
-        (None, "no such file"),
-        (b"\xff\xfe", "not UTF-8 text"),
-        (b"Author(B1,Author_1_)\nAuthor(B1\n", r"2: this is not a fact\n  \| Author\(B1\n"),
-    ],
-)
-def test_a_damaged_dataset_is_a_clear_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: bytes | None, reason: str
-) -> None:
-    fold = small_folds(tmp_path)
-    (fold / "facts").unlink()
-    if content is not None:
-        (fold / "facts").write_bytes(content)
-    monkeypatch.setenv("R2N_DATA", str(tmp_path))
-    with pytest.raises(DataError, match=rf"facts.*:.*{reason}"):
-        load("cora-s1")

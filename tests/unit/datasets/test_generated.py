@@ -123,11 +123,3 @@ def test_a_rule_is_written_as_a_chain() -> None:
 def test_what_cannot_be_made_is_refused(changes: dict[str, float], what: str) -> None:
     with pytest.raises(ConfigError, match=what):
         replace(SMALL, **changes)
-
-
-def test_constants_beyond_32_bits_are_permuted_exactly() -> None:
-    options = GraphOptions(10**12, None, 100, 0, communities=1)
-    found = GeneratedGraph(options)._permuted(np.array([0, 1, 2, options.count - 1]), 5, options.count)
-    assert len(set(found.tolist())) == 4
-    assert ((found >= 0) & (found < options.count)).all()
-    assert (found[2] - found[1]) % options.count == (found[1] - found[0]) % options.count

@@ -12,10 +12,11 @@ from r2n.logic.formula import Atom, Constant, Variable
 from r2n.logic.horn import parse_horn_rules
 from r2n.logic.parser import parse_theory
 from r2n.logic.theory import Rule
-from tests.examples import at_most
+from tests.examples import at_most, fixture
 from tests.theory_strategies import dice
 
 X, Y, Z = Variable("X"), Variable("Y"), Variable("Z")
+RULES = fixture("horn_rules.toml")
 BLANKS = 1_000_000 * " "
 
 
@@ -60,39 +61,10 @@ def test_a_missing_atom(line: str) -> None:
         parse_horn_rules(line)
 
 
-@pytest.mark.parametrize(
-    ("line", "formula", "weight"),
-    [
-        ("!a(x) v b(x)", "a(x) -> b(x)", None),
-        ("1.5 !a(x) v b(x)", "a(x) -> b(x)", 1.5),
-        ("-0.7  b(x) v !a(x)", "a(x) -> b(x)", -0.7),
-        ("2 !a(x) v !c(x,y) v b(y).", "a(x) & c(x, y) -> b(y)", 2.0),
-        ("!a(x) v !b(x)", "a(x) -> !b(x)", None),
-        ("!a(x) v b(x) v c(x, y)", "a(x) -> b(x) | c(x, y)", None),
-        ("a(x) v b(x)", "a(x) | b(x)", None),
-        ("1e-3 a(x)", "a(x)", 0.001),
-        (".5 !a(x)", "!a(x)", 0.5),
-        ("~a(x) | b(x)", "a(x) -> b(x)", None),
-        ("1.5 a(x) ^ c(x,y) => a(y)", "a(x) & c(x, y) -> a(y)", 1.5),
-        ("a(x) => b(x).", "a(x) -> b(x)", None),
-        ("2.0 a(x) & !b(x) => c(x, x)", "a(x) & !b(x) -> c(x, x)", 2.0),
-        ("1.5 a(x) -> b(x)", "a(x) -> b(x)", 1.5),
-        ("!v(v) v b(v)", "v(v) -> b(v)", None),
-        ("r0:0.8:p(c,r), p(r,k) -> p(c,k)", "p(c, r) & p(r, k) -> p(c, k)", 0.8),
-        ("grand(X, Z) :- parent(X, Y), parent(Y, Z).", "parent(X, Y) & parent(Y, Z) -> grand(X, Z)", None),
-        ("likes(X, wine) :- adult(X).", 'adult(X) -> likes(X, "wine")', None),
-        ("120\t83\t0.69\th(X,Y) <= p(X,A), q(A,Y)", "p(X, A) & q(A, Y) -> h(X, Y)", 0.69),
-        ("9\t8\t0.9\th(X,italy) <= p(X,A)", 'p(X, A) -> h(X, "italy")', 0.9),
-        (
-            "?a  hasChild  ?b   ?c  marriedTo  ?a   => ?c  hasChild  ?b",
-            "hasChild(a, b) & marriedTo(c, a) -> hasChild(c, b)",
-            None,
-        ),
-    ],
-)
-def test_a_line(line: str, formula: str, weight: float | None) -> None:
+@pytest.mark.parametrize(("line", "formula", "weight"), RULES["read"])
+def test_a_line(line: str, formula: str, weight: str) -> None:
     rule = only(line)
-    assert (str(rule.formula), rule.weight) == (formula, weight)
+    assert (str(rule.formula), rule.weight) == (formula, float(weight) if weight else None)
 
 
 def test_lower_case_is_a_variable_as_in_markov_logic() -> None:
@@ -101,32 +73,7 @@ def test_lower_case_is_a_variable_as_in_markov_logic() -> None:
     assert rule.atoms[0] == Atom("smokes", (Variable("x"),))
 
 
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        ("!a(X) v b(X)", "there is no variable in it: 'X' is a constant here(.|\n)*write variables in lower case"),
-        ("1.5 a(X) => b(X)", "'X' is a constant here"),
-        ("!a(x) v", "an atom was expected at the end"),
-        ("!a(x) b(x)", "'v' was expected before 'b"),
-        ("1.5 a(x) <=> b(x)", "write two rules"),
-        ("1.5 a(x) ^ b(x)", "'v' was expected before"),
-        ("Friends(person, person)", "looks like the declaration of a predicate(.|\n)*come from the data"),
-        ("person = {Anna, Bob}", "looks like the declaration of a domain"),
-        ("1.5 EXIST x a(x) v b(x)", "an atom was expected at"),
-        ("hello", "this is not a rule"),
-        ("p(x -> q(x)", "an atom was expected at 'p.x'"),
-        ("p(x) -> ", "a Horn rule has one head atom, this one has 0"),
-        ("p() -> q(x)", "'' is no term"),
-        ("a:1.0:p(x) -> q(x)", "rule 'a' is declared twice"),
-        ("0.4 !SameBib(b1,b2) v !HasWord(b1, +w) v SameBib(b2,b1)", r"\+w"),
-        ("r0:eee:p(x) -> q(x)", "the weight 'eee' is no number"),
-        ("r0:1e+-2:p(x) -> q(x)", r"the weight '1e\+-2' is no number"),
-        ("r0:1.2.3:p(x) -> q(x)", r"the weight '1\.2\.3' is no number"),
-        ("3\th(X) <= p(X)\t0.5\tq", "the rule does not stand in the fourth column"),
-        ("3\th(X) <= p(X)", "the rule does not stand in the fourth column"),
-        ("h(X) <=\tp(X)", "the rule does not stand in the fourth column"),
-    ],
-)
+@pytest.mark.parametrize(("line", "message"), RULES["wrong"])
 def test_what_cannot_be_read_says_why(line: str, message: str) -> None:
     with pytest.raises(TheoryError, match=message) as caught:
         parse_horn_rules(f"a:1:p(x) -> q(x)\n{line}\n", "rules.mln")
