@@ -157,10 +157,8 @@ def _print_answers(model: "Model", question: str, answers: "Answers", *, as_json
     from r2n.model.answers import known_text
 
     if as_json:
-        counts = {name: getattr(answers, name) for name in ("asked", "refused", "left_out", "hidden")}
         calibration = None if answers.calibration is None else asdict(answers.calibration)
-        found = {"question": question, "columns": answers.columns, "answers": [asdict(item) for item in answers]}
-        ui.print_json({**found, **counts, "calibration": calibration})
+        ui.print_json({**asdict(answers.result(question)), "calibration": calibration})
         return
     knowledge = model.problem.knowledge
     names = {name for item in answers for name in item.constants}
@@ -355,7 +353,7 @@ def infer(
         ui.print_json(document)
         return
     if report is not None:
-        ui.print_report(report.to_dict(), loaded.name)
+        ui.print_report(report, loaded.name)
     rows = [
         [
             item["atom"],

@@ -23,26 +23,6 @@ def every(reasons: tuple[Reason, ...]) -> list[Reason]:
     return [found for reason in reasons for found in (reason, *(r for m in reason.because for r in every(m.reasons)))]
 
 
-def test_the_parts_fit_each_other(toy: Problem) -> None:
-    model = explained(toy, "model.layers=2", "model.evidence_input=add")
-    both = codes(model, "liesIn(n5, south)", "liesIn(n5, north)")
-    found = explain(model, int(both[0]), depth=2, top=2, against=int(both[1]))
-    assert found.atom == "liesIn(n5, south)"
-    assert found.belief.logit == pytest.approx(model.logits(both)[0])
-    assert [layer.layer for layer in found.layers] == [0, 1, 2]
-    assert found.layers[-1].logit == pytest.approx(found.belief.logit, abs=1e-6)
-    assert len(found.reasons) == 2
-    assert found.fidelity is not None
-    assert (found.fidelity.listed, found.fidelity.ground_rules) == (2, 4)
-    assert found.contrast is not None
-    assert found.contrast.difference == pytest.approx(-np.diff(model.logits(both))[0])
-    assert len(found.contrast.reasons) == 2
-    assert {other.kind for other in found.counterfactuals} >= {"not known", "without rule"}
-    alone = explain(model, int(both[0]), depth=0)
-    assert alone.reasons == ()
-    assert alone.layers
-
-
 @pytest.mark.parametrize(
     ("changes", "atom", "note"),
     [

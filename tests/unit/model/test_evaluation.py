@@ -258,13 +258,13 @@ def test_rules_that_hurt_are_told_and_those_that_help_are_not(tmp_path: Path) ->
     noise, alike = (linked_items(tmp_path / str(kind), alike=kind) for kind in (False, True))
     hurt = compared(noise, tmp_path / "hurt", "model.evidence_input=only")  # the links alone, and they say nothing
     assert hurt.baselines["without reasoning"]["ap"] > hurt.metrics["ap"] + 0.1
-    note, *others = baseline_notes(hurt.to_dict())
+    note, *others = baseline_notes(hurt)
     assert note.startswith("test: reasoning makes it worse: ap 0.")
     assert f"{hurt.baselines['without reasoning']['ap']:.3f} without reasoning (difference -0." in note
     chance = compared(noise, tmp_path / "chance")
     helped = compared(alike, tmp_path / "helped")
     assert helped.metrics["ap"] > helped.baselines["without reasoning"]["ap"] + 0.05
-    assert not any("worse" in note for report in (chance, helped) for note in baseline_notes(report.to_dict()))
+    assert not any("worse" in note for report in (chance, helped) for note in baseline_notes(report))
     assert not any("worse" in note for note in others), "once"
 
 

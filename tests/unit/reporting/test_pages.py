@@ -28,7 +28,6 @@ from r2n.reporting.pages import (
     rank_texts,
     run_charts,
     run_page,
-    short,
     signed,
 )
 from r2n.reporting.run_report import RunReport, SplitResult, TrainingData
@@ -104,8 +103,6 @@ def test_numbers_and_names_are_formatted() -> None:
     assert (signed(1.25), signed(-0.031), signed(None)) == ("+1.25", "\N{MINUS SIGN}0.03", "")
     assert (count(12345), count(None)) == ("12,345", "")
     assert (percent(0.983), percent(None)) == ("98.3\N{NO-BREAK SPACE}%", "")
-    assert short("x" * 10_000) == "x" * 159 + "\N{HORIZONTAL ELLIPSIS}"
-    assert short("abc", 2) == "a\N{HORIZONTAL ELLIPSIS}"
     assert rank_texts() == ("1", "2-3", "4-10", "11-100", "above 100")
 
 
