@@ -354,14 +354,6 @@ def infer(
         return
     if report is not None:
         ui.print_report(report, loaded.name)
-    rows = [
-        [
-            item["atom"],
-            ui.number_text(item["probability"]),
-            item["known"] or ("" if item["reached"] else "(no ground rule)"),
-            ui.cell_text(item.get("label")),
-        ]
-        for item in document["answers"]
-    ]
-    heads = ["atom", "probability", "known", *["label"] * (question is None)]
-    ui.print_table(heads, [], [row[: len(heads)] for row in rows], f"{loaded.name}: {method}")
+    heads = ["atom", "probability", "known", "reached", *["label"] * (question is None)]
+    rows = [[ui.cell_text(item[head]) for head in heads] for item in document["answers"]]
+    ui.print_table(heads, [], rows, f"{loaded.name}: {method}")

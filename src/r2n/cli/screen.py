@@ -34,7 +34,6 @@ REFUSED, FAILED, INTERRUPTED = 2, 1, 130
 NO_MEMORY = "the machine gives no more memory"
 _SOON = 0.01  # seconds
 _PATIENCE = 2  # interrupts before the process ends at once
-WIDEST = 1000  # characters of a line
 
 _interrupts = 0
 _is_reported = False
@@ -146,28 +145,16 @@ def screen() -> Console:
 
 
 def print_table(
-    left: Sequence[str],
-    right: Sequence[str],
-    rows: Iterable[Sequence[str]],
-    title: str | None = None,
-    *,
-    is_wide: bool = False,
-    **options: Any,
+    left: Sequence[str], right: Sequence[str], rows: Iterable[Sequence[str]], title: str | None = None, **options: Any
 ) -> None:
-    """A table on standard output, its texts as they are: columns of texts, then of numbers.
-
-    `options` are those of rich's tables; `is_wide`: lines may be longer than the screen, which wraps them.
-    """
+    """A table on standard output, its texts as they are: columns of texts, then of numbers; `options` are rich's."""
     heads = [Column(Text(visible(header)), overflow="fold") for header in left]
     heads += [Column(Text(visible(header)), justify="right") for header in right]
     shown = None if title is None else Text(visible(title), style="table.title")
-    table, console = Table(*heads, title=shown, title_justify="left", **options), screen()
+    table = Table(*heads, title=shown, title_justify="left", **options)
     for row in rows:
         table.add_row(*(Text(visible(cell)) for cell in row))
-    if is_wide:
-        wanted = console.measure(table, options=console.options.update(width=WIDEST)).maximum
-        console.width = max(wanted, console.width)
-    console.print(table)
+    screen().print(table)
 
 
 def print_text(*texts: str) -> None:

@@ -145,19 +145,6 @@ def test_memory_is_handed_on_in_bytes(tmp_path: Path, monkeypatch: pytest.Monkey
         assert "'much' is no size of memory" in invoke(*arguments, "--memory", "much", code=2)
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ("training.epoch=3", "unknown key 'epoch'"),
-        ("epochs=3", "is no assignment"),
-    ],
-)
-def test_a_wrong_change_is_refused(change: str, message: str, tmp_path: Path) -> None:
-    folder = write_toy_problem(tmp_path / "towns")
-    assert message in invoke("train", str(folder), "--out", str(tmp_path / "run"), "--set", change, code=2)
-    assert not (tmp_path / "run").exists()
-
-
 def test_a_run_is_not_overwritten_and_a_missing_one_is_named(run_folder: Path, tmp_path: Path) -> None:
     problem = run_folder.parent / "towns"
     assert "already holds a run" in invoke("train", str(problem), "--out", str(run_folder), code=2)
@@ -175,22 +162,15 @@ def test_a_run_is_resumed_with_its_own_options(tmp_path: Path) -> None:
     assert "training.epochs = 3 (the problem file: 60)" in result.stderr
 
 
-@pytest.mark.parametrize(
-    ("changed", "message"),
-    [
-        (("--set", "training.epochs=9"), "training.epochs = 60, and goes on with that; now it is to be 9"),
-        (("--seed", "1"), "seed = 0, and goes on with that; now it is to be 1"),
-        (("--device", "cpu"), 'training.device = "auto", and goes on with that; now it is to be "cpu"'),
-    ],
-)
-def test_a_run_is_not_resumed_with_others(changed: tuple[str, ...], message: str, run_folder: Path) -> None:
+def test_a_run_is_not_resumed_with_others(run_folder: Path) -> None:
     problem = str(run_folder.parent / "towns")
-    text = invoke("train", problem, "--out", str(run_folder), "--resume", *changed, code=2)
-    assert f"the run in {run_folder} was begun with {message}" in text
+    text = invoke("train", problem, "--out", str(run_folder), "--resume", "--device", "cpu", code=2)
+    told = 'was begun with training.device = "auto", and goes on with that; now it is to be "cpu"'
+    assert f"the run in {run_folder} {told}" in text
     assert "leave it out, or give another --out" in text
 
 
-def test_the_mirror_and_constraints_stand_beside_a_ranking(tmp_path: Path) -> None:
+def test_baselines_and_constraints_stand_with_a_ranking(tmp_path: Path) -> None:
     folder, out = write_ordered_problem(tmp_path / "road"), str(tmp_path / "run")
     shown = invoke("train", str(folder), "--out", out, "--set", "model.rules=counted")
     assert "without reasoning" in shown

@@ -137,13 +137,6 @@ def compared(session: Session, **more: Any) -> Any:
     return {"status": reply.status, **json.loads(reply.body)}
 
 
-def test_answers_are_those_of_predict_before_and_with_the_change(session: Session) -> None:
-    found = compared(session, without=["liesIn(n1, north)"], queries=["liesIn(?, north)"])
-    for moment, options in (("before", []), ("after", ["--without", "liesIn(n1, north)"])):
-        expected = document("predict", session.folder, "liesIn(?, north)", "--top", "50", *options)["answers"]
-        assert {part["atom"]: part[moment] for part in found["changes"]} == {part["atom"]: part for part in expected}
-
-
 def test_without_a_query_what_changes_most_comes_first(session: Session) -> None:
     found = compared(session, without=["liesIn(n1, north)"])
     moves = [abs(part["after"]["probability"] - part["before"]["probability"]) for part in found["changes"]]
