@@ -15,13 +15,6 @@ from tests.toy_problem import TOWNS, valley_of, write_toy_problem
 runner = CliRunner()
 
 
-def test_predict(run_folder: Path) -> None:
-    document = json.loads(invoke("predict", str(run_folder), "liesIn(n5, ?)", "--json"))
-    assert [answer["atom"] for answer in document["answers"]] == ["liesIn(n5, north)", "liesIn(n5, south)"]
-    assert "liesIn(n5, north)" in invoke("predict", str(run_folder), "liesIn(n5, ?)", "--top", "1")
-    assert "unknown constant" in invoke("predict", str(run_folder), "liesIn(nowhere, ?)", code=2)
-
-
 def test_answers_are_what_rules_reach_or_all_and_top_limits_them(run_folder: Path, tmp_path: Path) -> None:
     asked = ["predict", str(run_folder), "near(n1, ?)", "--all"]
     few = json.loads(invoke(*asked[:3], "--top", "99", "--json"))["answers"]

@@ -145,12 +145,6 @@ def test_memory_is_handed_on_in_bytes(tmp_path: Path, monkeypatch: pytest.Monkey
         assert "'much' is no size of memory" in invoke(*arguments, "--memory", "much", code=2)
 
 
-def test_a_run_is_not_overwritten_and_a_missing_one_is_named(run_folder: Path, tmp_path: Path) -> None:
-    problem = run_folder.parent / "towns"
-    assert "already holds a run" in invoke("train", str(problem), "--out", str(run_folder), code=2)
-    assert "holds no run" in invoke("predict", str(tmp_path), "liesIn(n1, ?)", code=2)
-
-
 def test_a_run_is_resumed_with_its_own_options(tmp_path: Path) -> None:
     problem, out = str(write_toy_problem(tmp_path / "towns")), str(tmp_path / "run")
     begun = ("--out", out, "--seed", "4", "--set", "training.epochs=3", "--set", "model.dim=4")
@@ -188,18 +182,6 @@ def test_baselines_and_constraints_stand_with_a_ranking(tmp_path: Path) -> None:
     assert "road, test, with constraints" in shown
     assert "constraints: irreflexive 1" in shown
     assert "no kind of constraint 'loops'" in invoke("evaluate", out, "--kind", "loops", code=2)
-
-
-def test_rules_that_are_better_alone_are_told(tmp_path: Path) -> None:
-    folder = write_ordered_problem(tmp_path / "road")
-    arguments = ["train", str(folder), "--out", str(tmp_path / "run"), "--set", "training.epochs=0", "--json"]
-    result = runner.invoke(app, arguments)
-    assert result.exit_code == 0, result.output
-    report = next(part for part in json.loads(result.stdout)["reports"] if part["split"] == "test")
-    alone, own = report["baselines"]["rules alone"]["mrr"], report["metrics"]["mrr"]
-    assert alone > own + 0.02, "nothing was trained"
-    said = f"reach mrr {alone:.3f}, and all together {own:.3f}: the network does not earn its cost"
-    assert f"note: test: the rules alone, counted, {said}" in result.stderr
 
 
 def test_probabilities_that_are_not_calibrated_are_told_wherever_calibration_is(tmp_path: Path) -> None:
