@@ -44,7 +44,6 @@ class Phase:
     done_before: int = 0  # steps that were done before it began
     details: tuple[tuple[str, str], ...] = ()
     seconds: float = 0.0  # of the phase so far
-    running: float = 0.0  # of the command so far
 
     @property
     def rate(self) -> float:
@@ -61,31 +60,6 @@ class Phase:
         return ", ".join(parts)
 
 
-class LineView:
-    """Phases as plain lines: one at the beginning, one every few seconds, one at the end of a long phase."""
-
-    last = 0.0  # when a line was written
-
-    def begin(self, phase: Phase) -> None:
-        """`ground ...`."""
-        self.last = phase.running
-        say(f"{phase.name} ...")
-
-    def show(self, phase: Phase) -> None:
-        """`train 120/300, loss 0.4134, 12 s, about 18 s left`, where the last line is some seconds old."""
-        if phase.running - self.last >= SECONDS_BETWEEN_LINES:
-            self.last = phase.running
-            say(f"{phase.name} {phase}")
-
-    def end(self, phase: Phase) -> None:
-        """`ground: done after 12 s`."""
-        if phase.seconds > SECONDS_WORTH_A_LAST_LINE:
-            say(f"{phase.name}: done after {shown_duration(phase.seconds)}")
-
-    def close(self) -> None:
-        """Lines stay."""
-
-
 def say(text: str) -> None:
     """A line on standard error; work goes on where nobody can read it any more."""
     with suppress(OSError, ValueError):
@@ -94,51 +68,31 @@ def say(text: str) -> None:
             sys.stderr.flush()
 
 
-class BarView:
-    """Phases as one bar of a terminal, which is gone at the end."""
-
-    def __init__(self, console: "Console", title: str) -> None:
-        """Nothing is shown before `SECONDS_WITHOUT_BAR`."""
-        from rich.progress import BarColumn, TextColumn
-        from rich.progress import Progress as Bar
-
-        name, text = (TextColumn(part, markup=False) for part in ("{task.description}", "{task.fields[text]}"))
-        # standard output is left alone: it may be a file
-        self.bar = Bar(name, BarColumn(), text, console=console, transient=True, redirect_stdout=False)
-        self.title, self.task = title, self.bar.add_task(title, total=None, visible=False, text="")
-        self.bar.start()
-
-    def show(self, phase: Phase) -> None:
-        """The bar with `train 120/300, 10.0/s, 12 s, about 18 s left`."""
-        rate = f"{phase.rate:,.3g}/s, " if phase.rate > 0 and phase.total else ""
-        self.bar.update(
-            self.task,
-            description=f"{self.title}: {phase.name}",
-            completed=phase.done if phase.total else 0,
-            total=phase.total or None,
-            visible=phase.running > SECONDS_WITHOUT_BAR,
-            text=f"{rate}{phase}",
-        )
-
-    begin = show
-
-    def end(self, phase: Phase) -> None:
-        """The next phase, or the end, follows at once."""
-
-    def close(self) -> None:
-        """Take the bar away."""
-        self.bar.stop()
-
-
 class PhaseProgress:
-    """An `r2n.progress.Progress` that shows each phase it is called with; `detail` adds what a phase has to say."""
+    """A `Progress` on standard error: a bar on a console, which is gone at the end, or else plain lines.
 
-    def __init__(self, view: "LineView | BarView", clock: Callable[[], float] = monotonic) -> None:
+    There is one line at the beginning of a phase, one every few seconds, and one at the end of a long phase. The bar
+    is shown after `SECONDS_WITHOUT_BAR`.
+    """
+
+    def __init__(
+        self, title: str = "", console: "Console | None" = None, clock: Callable[[], float] = monotonic
+    ) -> None:
         """`clock` gives seconds."""
-        self.view, self.clock = view, clock
+        self.title, self.clock, self.bar = title, clock, None
         self.began = self.phase_began = clock()
+        self.last_line = 0.0  # seconds after the beginning
         self.phase: Phase | None = None
         self.lock = RLock()  # `look` is called by a thread of its own
+        if console is not None:
+            from rich.progress import BarColumn, TextColumn
+            from rich.progress import Progress as Bar
+
+            name, text = (TextColumn(part, markup=False) for part in ("{task.description}", "{task.fields[text]}"))
+            # standard output is left alone: it may be a file
+            self.bar = Bar(name, BarColumn(), text, console=console, transient=True, redirect_stdout=False)
+            self.bar.add_task(title, total=None, visible=False, text="")
+            self.bar.start()
 
     def __call__(self, phase: str, done: int, total: int) -> None:
         """`done` steps of a phase are done; another name than the last one begins a phase."""
@@ -146,9 +100,10 @@ class PhaseProgress:
             if self.phase is None or self.phase.name != phase:
                 self.end()
                 self.phase_began = self.clock()
-                running = self.phase_began - self.began
-                self.phase = Phase(phase, done, total, done_before=done, running=running)  # resumed: not from 0
-                self.view.begin(self.phase)
+                self.phase = Phase(phase, done, total, done_before=done)  # resumed: not from 0
+                if self.bar is None:
+                    self.last_line = self.phase_began - self.began
+                    say(f"{phase} ...")
             self.phase = replace(self.phase, done=done, total=total)
             self.look()
 
@@ -161,16 +116,31 @@ class PhaseProgress:
     def look(self) -> None:
         """Show the present phase as it is now."""
         with self.lock:
-            if self.phase is not None:
-                now = self.clock()
-                self.phase = replace(self.phase, seconds=now - self.phase_began, running=now - self.began)
-                self.view.show(self.phase)
+            if self.phase is None:
+                return
+            now = self.clock()
+            self.phase, running = replace(self.phase, seconds=now - self.phase_began), now - self.began
+            if self.bar is not None:
+                rate = f"{self.phase.rate:,.3g}/s, " if self.phase.rate > 0 and self.phase.total else ""
+                self.bar.update(
+                    self.bar.task_ids[0],
+                    description=f"{self.title}: {self.phase.name}",
+                    completed=self.phase.done if self.phase.total else 0,
+                    total=self.phase.total or None,
+                    visible=running > SECONDS_WITHOUT_BAR,
+                    text=f"{rate}{self.phase}",
+                )
+            elif running - self.last_line >= SECONDS_BETWEEN_LINES:
+                self.last_line = running
+                say(f"{self.phase.name} {self.phase}")
 
     def end(self) -> None:
         """The present phase is over."""
         with self.lock:
             if self.phase is not None:
-                self.view.end(replace(self.phase, seconds=self.clock() - self.phase_began))
+                seconds = self.clock() - self.phase_began
+                if self.bar is None and seconds > SECONDS_WORTH_A_LAST_LINE:
+                    say(f"{self.phase.name}: done after {shown_duration(seconds)}")
                 self.phase = None
 
 
@@ -180,7 +150,7 @@ def progress(title: str) -> Iterator[PhaseProgress]:
     from rich.console import Console
 
     console = Console(stderr=True)
-    shown = PhaseProgress(BarView(console, title) if console.is_interactive else LineView())
+    shown = PhaseProgress(title, console if console.is_interactive else None)
     is_over = Event()
 
     def look() -> None:  # phases that count nothing are shown too
@@ -199,4 +169,5 @@ def progress(title: str) -> Iterator[PhaseProgress]:
     finally:
         is_over.set()
         watcher.join()
-        shown.view.close()
+        if shown.bar is not None:
+            shown.bar.stop()

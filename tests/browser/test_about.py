@@ -54,12 +54,6 @@ def test_its_page_tells_what_is_known_and_predicted(opened: Open, narrow_or_wide
     expect(page.page.get_by_text("a town of the north, with <b>no</b> markup")).to_be_visible()
 
 
-def test_a_question_of_its_page_leads_to_the_answers(opened: Open) -> None:
-    page = opened("/about/n2")
-    page.page.get_by_role("link", name="liesIn(n2, ?)").click()
-    expect(page.page.locator("tbody tr")).to_have_count(2)
-
-
 def test_its_neighbourhood_is_drawn(opened: Open, narrow_or_wide: Look) -> None:
     page = opened("/about/n2", narrow_or_wide)
     drawing = page.page.get_by_role("group", name="The neighbourhood of n2")

@@ -59,16 +59,6 @@ def test_a_question_is_completed_and_asked_by_keyboard(opened: Open, narrow_or_w
     expect(page.page.get_by_role("status")).to_contain_text("answers to near(n2, ?)")
 
 
-def test_escape_closes_the_suggestions(opened: Open) -> None:
-    page = opened()
-    page.find("combobox", "Question").click()
-    page.write("l")
-    page.page.wait_for_selector("#query-list [role=option]")
-    page.press("Escape")
-    expect(page.page.locator("#query-list")).to_be_hidden()
-    expect(page.find("combobox", "Question")).to_have_attribute("aria-expanded", "false")
-
-
 def test_what_is_wrong_is_said_with_a_caret(opened: Open, narrow_or_wide: Look) -> None:
     page = opened("/", narrow_or_wide)
     page.find("combobox", "Question").fill("liesIn(n1, , ?)")
@@ -135,13 +125,6 @@ def test_answers_are_downloaded_as_they_are_shown(opened: Open) -> None:
     ]
 
 
-def test_more_answers_are_shown_on_demand(opened: Open) -> None:
-    page = opened("/?" + urlencode({"ask": "liesIn(?, ?)", "top": "5"}))
-    expect(rows(page)).to_have_count(5)
-    page.find("button", "Show more").click()
-    expect(rows(page)).to_have_count(25)
-
-
 def test_back_and_forward_show_what_was_shown(opened: Open) -> None:
     page = opened("/?" + urlencode({"ask": "liesIn(n2, ?)"}))
     page.page.locator("tbody a.atom-link").first.click()
@@ -151,3 +134,10 @@ def test_back_and_forward_show_what_was_shown(opened: Open) -> None:
     expect(page.find("combobox", "Question")).to_have_value("liesIn(n2, ?)")
     page.page.go_forward()
     expect(page.heading()).to_contain_text("Why")
+
+
+def test_more_answers_are_shown_on_demand(opened: Open) -> None:
+    page = opened("/?" + urlencode({"ask": "liesIn(?, ?)", "top": "5"}))
+    expect(rows(page)).to_have_count(5)
+    page.find("button", "Show more").click()
+    expect(rows(page)).to_have_count(25)

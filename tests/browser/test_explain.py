@@ -62,8 +62,8 @@ def test_a_drawing_that_could_act_is_stripped(opened: Open) -> None:
 
     def with_script(route: Route) -> None:
         document = route.fetch().json()
-        wide = document["drawing"]["wide"].replace("<desc>", f"{active}<desc>")
-        document["drawing"]["wide"] = wide.replace("<rect ", "<rect onclick='x()' ")
+        wide = document["drawing"]["svg"].replace("<desc>", f"{active}<desc>")
+        document["drawing"]["svg"] = wide.replace("<rect ", "<rect onclick='x()' ")
         route.fulfill(body=json.dumps(document), content_type="application/json")
 
     page.page.route("**/api/explain", with_script)

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable
-from itertools import pairwise
 
 import pytest
 from playwright.sync_api import Route, expect
@@ -122,13 +121,6 @@ def test_the_keyboard_reaches_all_views(opened: Open) -> None:
         page.press("Enter")
         expect(page.heading()).to_have_text(title)
         expect(page.heading()).to_be_focused()
-
-
-def test_headings_leave_no_level_out(opened: Open) -> None:
-    page = opened("/about/n2")
-    levels = page.page.locator("h1, h2, h3").evaluate_all("(all) => all.map((one) => Number(one.tagName[1]))")
-    assert levels[0] == 1
-    assert all(after - before <= 1 for before, after in pairwise(levels))
 
 
 def test_a_token_is_asked_for(opened: Open, guarded_server: str, look: Look) -> None:

@@ -5,7 +5,6 @@ from urllib.parse import urlencode
 
 import pytest
 
-from tests.browser.page_problem import MARKUP
 from tests.browser.watched_page import Look, WatchedPage
 
 Open = Callable[..., WatchedPage]
@@ -38,12 +37,6 @@ def test_suggestions_can_be_read(opened: Open, look: Look) -> None:
     page.page.wait_for_selector("#query-list [role=option]")
     page.press("ArrowDown")
     page.looked_at("suggestions")
-
-
-def test_hostile_names_can_be_read(opened: Open, look: Look) -> None:
-    page = opened("/?" + urlencode({"ask": "near(n0, ?)"}), look)
-    page.page.get_by_text(MARKUP).first.wait_for()
-    page.looked_at("hostile-names")
 
 
 def test_there_is_a_word_for_an_unknown_constant(opened: Open, look: Look) -> None:

@@ -1,7 +1,6 @@
 """What if: facts, constants and rules otherwise, before and after, and the list as the command line reads it."""
 
 import json
-import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -64,17 +63,6 @@ def test_the_answers_to_a_question_are_compared(opened: Open) -> None:
     expect(page.page.locator("tbody tr")).to_have_count(1)
     page.find("button", "Change").click()
     expect(page.find("columnheader", "Change")).to_have_attribute("aria-sort", "descending")
-
-
-def test_what_did_not_move_is_counted_and_not_listed(opened: Open) -> None:
-    page = opened("/what-if?" + urlencode({"without": FACT}))
-    expect(page.page.locator("tbody tr").first).to_be_visible()
-    expect(
-        page.page.get_by_text(re.compile(r"^\d+ changes? of \d+ answers compared; \d+ did not move\.$"))
-    ).to_be_visible()
-    shown = page.page.locator("tbody .effect").all_inner_texts()
-    assert shown
-    assert not [text for text in shown if text.strip("+\N{MINUS SIGN}0.") == ""]
 
 
 def test_a_fact_that_is_none_is_refused(opened: Open, narrow_or_wide: Look) -> None:

@@ -7,12 +7,12 @@ from xml.etree import ElementTree
 from hypothesis import given
 from rich.cells import cell_len
 
-from r2n.explanation.drawing import Box, answer_box, explanation_svg, node_box, wide_layout
+from r2n.explanation.drawing import Box, answer_box, explanation_svg, node_box, positioned
 from r2n.explanation.reason_graph import reason_graph
 from r2n.explanation.records import Explanation, Reason
-from r2n.explanation.text import LONGEST_NAME, Line, explanation_text, printable, render, shortened
+from r2n.explanation.text import LONGEST_NAME, Line, explanation_text, render
 from r2n.reporting.pages import REPLACED, explanation_page
-from r2n.visible import visible
+from r2n.visible import printable, shortened
 from tests.examples import at_most
 from tests.explanations import explanations
 from tests.page_reader import read_page
@@ -74,16 +74,15 @@ def test_text_drawing_and_page_show_everything_as_itself(explanation: Explanatio
         assert printable(name) in shown
         assert printable(name).translate(REPLACED) in page.text
     for name in named:
-        assert visible(shortened(printable(name), LONGEST_NAME)).rstrip() in wide
+        assert shortened(printable(name), LONGEST_NAME).rstrip() in wide
     assert all(cell_len(line) <= 80 for line in narrow.splitlines())
     assert "\x1b" not in narrow
     assert set(page.tags) <= SHOWN_TAGS
     assert not [name for name, _ in page.attributes if name.startswith("on")]
-    for is_narrow in (False, True):
-        root = ElementTree.fromstring(explanation_svg(explanation, narrow=is_narrow).encode())
-        written = "\n".join(element.text or "" for element in root.iter() if element.tag.endswith(("}title", "}text")))
-        assert [name for name in named if printable(name) not in written] == []
-        assert "nan" not in " ".join(value for e in root.iter() for key, value in e.items() if key != "aria-label")
+    root = ElementTree.fromstring(explanation_svg(explanation).encode())
+    written = "\n".join(element.text or "" for element in root.iter() if element.tag.endswith(("}title", "}text")))
+    assert [name for name in named if printable(name) not in written] == []
+    assert "nan" not in " ".join(value for e in root.iter() for key, value in e.items() if key != "aria-label")
 
 
 @few
@@ -100,9 +99,9 @@ def test_every_atom_is_one_node_every_ground_rule_has_its_atoms_and_no_box_cover
         rules = [i for i, node in enumerate(graph.nodes) if node.title.endswith(f": {printable(reason.ground_rule)}")]
         held = [{graph.nodes[edge.atom].name for edge in graph.edges if edge.rule == i} for i in rules]
         assert any(wanted <= atoms and len(atoms - wanted) <= 1 for atoms in held)  # and the one that it moves
-    layout = wide_layout(graph, [answer_box(explanation), *(node_box(node) for node in graph.nodes[1:])])
-    assert not [pair for pair in combinations(layout.boxes, 2) if overlap(*pair)]
-    for box in layout.boxes:
+    boxes, _, (width, height) = positioned(graph, [answer_box(explanation), *map(node_box, graph.nodes[1:])])
+    assert not [pair for pair in combinations(boxes, 2) if overlap(*pair)]
+    for box in boxes:
         assert min(box.x, box.y) >= 0
-        assert box.right <= layout.width
-        assert box.bottom <= layout.height
+        assert box.right <= width
+        assert box.bottom <= height

@@ -10,7 +10,7 @@ from rich.console import Console
 from r2n import progress as module
 from r2n.cli.screen import screen
 from r2n.errors import DataError
-from r2n.progress import BarView, LineView, Phase, PhaseProgress, Progress, no_progress, progress
+from r2n.progress import Phase, PhaseProgress, Progress, no_progress, progress
 
 
 def test_no_progress_shows_nothing(capsys: pytest.CaptureFixture[str]) -> None:
@@ -35,7 +35,7 @@ def clock() -> Clock:
 
 
 def test_lines_tell_phases_in_their_order(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
-    shown = PhaseProgress(LineView(), clock)
+    shown = PhaseProgress(clock=clock)
     told: Progress = shown
     told("read", 0, 0)
     clock.now += 1
@@ -66,7 +66,7 @@ def test_lines_tell_phases_in_their_order(clock: Clock, capsys: pytest.CaptureFi
 
 
 def test_a_phase_that_counts_nothing_is_announced_and_goes_on(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
-    shown = PhaseProgress(LineView(), clock)
+    shown = PhaseProgress(clock=clock)
     shown.look()
     shown.detail(loss="of no phase")
     shown("lay out", 0, 0)
@@ -91,8 +91,7 @@ def test_durations(seconds: float, text: str) -> None:
 
 def test_work_that_is_taken_up_again_is_not_counted_twice() -> None:
     clock = Clock()
-    view = LineView()
-    shown = PhaseProgress(view, clock)
+    shown = PhaseProgress(clock=clock)
     shown("train", 200, 300)
     for epoch in range(201, 221):
         clock.now += 1
@@ -105,25 +104,26 @@ def test_work_that_is_taken_up_again_is_not_counted_twice() -> None:
 def test_a_bar_on_a_terminal_from_the_third_second_on(clock: Clock) -> None:
     file = io.StringIO()
     console = Console(file=file, force_terminal=True, width=120, legacy_windows=False)
-    shown = PhaseProgress(BarView(console, "[/] towns"), clock)
+    shown = PhaseProgress("[/] towns", console, clock)
+    assert shown.bar is not None
     shown("train", 0, 300)
     clock.now += 1.5
     shown("train", 15, 300)
-    shown.view.bar.refresh()  # pyright: ignore[reportAttributeAccessIssue]
+    shown.bar.refresh()
     assert "train" not in file.getvalue()
     clock.now += 1.5
     shown.detail(loss="[red]0.5[/red]")
     shown("train", 30, 300)
-    shown.view.bar.refresh()  # pyright: ignore[reportAttributeAccessIssue]
+    shown.bar.refresh()
     seen = file.getvalue()
     assert "[/] towns: train" in seen
     assert "10/s, 30/300, loss [red]0.5[/red], 3 s, about 27 s left" in seen
     clock.now += 1
     shown("evaluate", 0, 0)
-    shown.view.bar.refresh()  # pyright: ignore[reportAttributeAccessIssue]
+    shown.bar.refresh()
     assert "[/] towns: evaluate" in file.getvalue()
     shown.end()
-    shown.view.close()
+    shown.bar.stop()
     assert file.getvalue().endswith("\x1b[2K")  # the bar's line is cleared
 
 
@@ -153,7 +153,7 @@ def test_on_a_terminal_standard_output_is_left_alone(
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("TERM", "xterm")
     with progress("work") as shown:
-        assert isinstance(shown.view, BarView)
+        assert shown.bar is not None
         shown("read", 0, 0)
         sys.stdout.write("an answer\n")
     assert capsys.readouterr().out == "an answer\n"

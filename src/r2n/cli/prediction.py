@@ -156,10 +156,8 @@ def _print_answers(model: "Model", question: str, answers: "Answers", *, as_json
     from r2n.model.answers import known_text
 
     if as_json:
-        counts = {name: getattr(answers, name) for name in ("asked", "refused", "left_out", "hidden")}
         calibration = None if answers.calibration is None else asdict(answers.calibration)
-        found = {"question": question, "columns": answers.columns, "answers": [asdict(item) for item in answers]}
-        ui.print_json({**found, **counts, "calibration": calibration})
+        ui.print_json({**asdict(answers.result(question)), "calibration": calibration})
         return
     knowledge = model.problem.knowledge
     names = {name for item in answers for name in item.constants}
@@ -350,15 +348,7 @@ def infer(
         ui.print_json(document)
         return
     if report is not None:
-        ui.print_report(report.to_dict(), loaded.name)
-    rows = [
-        [
-            item["atom"],
-            ui.number_text(item["probability"]),
-            item["known"] or ("" if item["reached"] else "(no ground rule)"),
-            ui.cell_text(item.get("label")),
-        ]
-        for item in document["answers"]
-    ]
-    heads = ["atom", "probability", "known", *["label"] * (question is None)]
-    ui.print_table(heads, [], [row[: len(heads)] for row in rows], f"{loaded.name}: {method}")
+        ui.print_report(report, loaded.name)
+    heads = ["atom", "probability", "known", "reached", *["label"] * (question is None)]
+    rows = [[ui.cell_text(item[head]) for head in heads] for item in document["answers"]]
+    ui.print_table(heads, [], rows, f"{loaded.name}: {method}")

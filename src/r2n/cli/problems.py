@@ -134,17 +134,15 @@ def ground(
     start = union(both, loaded.atoms) if queries is None else both
     grounding, was_kept = _ground(store, loaded.name, grounder, both, start, out)
     reached = int((reached_atoms(grounding, asked) | reached_atoms(grounding, reciprocals)).sum())
-    rules, variables, members = [], [], loaded.knowledge.language.members
+    rules, theory, members = [], loaded.knowledge.theory, loaded.knowledge.language.members
     for part in grounding.ground_rules:
-        domains = loaded.knowledge.theory.variable_domains(part.rule)
-        named = [(v, d.name, len(members(d))) for v, d in zip(part.rule.variables, domains, strict=True)]
-        variables.append(", ".join(f"{name}: {domain} ({size:,})" for name, domain, size in named))
-        sizes, atoms = {name: size for name, _, size in named}, len(distinct_codes([part.atoms]))
+        domains = zip(part.rule.variables, theory.variable_domains(part.rule), strict=True)
+        sizes, atoms = {name: len(members(domain)) for name, domain in domains}, len(distinct_codes([part.atoms]))
         rules.append(_line(part.rule, part, len(part), variables=sizes, atoms=atoms))
     counts = {"reached": reached, "unreached": len(asked) - reached}
     document = {"ground_rules": len(grounding), "atoms": len(grounding.atoms), "rules": rules, "queries": counts}
     title = f"{loaded.name}, {options.strategy} grounding"
-    _print_ground_rules(title, {**document, "from_cache": was_kept}, out, variables, as_json=as_json)
+    _print_ground_rules(title, {**document, "from_cache": was_kept}, out, as_json=as_json)
     if not as_json:
         ui.print_rejected(loaded.report.rejected, more="r2n check P --all")
 
@@ -181,19 +179,17 @@ def _line(rule: Rule, part: GroundRules | cache.RuleParts, number: int, **more: 
     return {"name": rule.name, "rule": str(rule), **more, **counts}
 
 
-def _print_ground_rules(
-    title: str, document: dict[str, Any], out: Path | None, variables: Sequence[str] = (), *, as_json: bool
-) -> None:
-    """A table with a row for each rule; `variables` describes those of each rule."""
+def _print_ground_rules(title: str, document: dict[str, Any], out: Path | None, *, as_json: bool) -> None:
+    """A table with a row for each rule: its variables with the sizes of their domains, and what grounding gave."""
     if as_json:
         ui.print_json(document)
     else:
-        numbers, rows = ["estimate", "ground_rules", *["atoms"] * bool(variables)], []
-        for i, part in enumerate(document["rules"]):
+        numbers, rows = ["estimate", "ground_rules", *["atoms"] * ("atoms" in document)], []
+        for part in document["rules"]:
+            variables = ", ".join(f"{name}: {size:,}" for name, size in part.get("variables", {}).items())
             counts = [f"{part[name]:,}" for name in numbers]
-            rows.append([ui.shortened(part["rule"]), *variables[i : i + 1], *counts, f"{part['seconds']:.3f}"])
-        heads = [*(name.replace("_", " ") for name in numbers), "seconds"]
-        ui.print_table(["rule", *["variables"] * bool(variables)], heads, rows, title)
+            rows.append([ui.shortened(part["rule"]), variables, *counts, f"{part['seconds']:.3f}"])
+        ui.print_table(["rule", "variables"], [*(n.replace("_", " ") for n in numbers), "seconds"], rows, title)
         size = counted(document["ground_rules"], "ground rule")
         ui.print_text(size + (f" over {counted(document['atoms'], 'atom')}" if "atoms" in document else ""))
         if queries := document.get("queries"):

@@ -141,7 +141,7 @@ def _print_records(table: str, records: list[dict[str, Any]]) -> None:
         last = ["" if paper is None else f"{paper:.3f}", str(seeds or "published")]
         rows.append([*names, *values.values(), *last, f"{first['cpu_seconds']:.1f}" if seeds else ""])
     right = [*metrics, "the paper", "seeds", "CPU-seconds"]
-    ui.print_table(["dataset", "model"], right, rows, f"{table}: mean ± deviation over seeds", is_wide=True)
+    ui.print_table(["dataset", "model"], right, rows, f"{table}: mean ± deviation over seeds")
 
 
 def serve(

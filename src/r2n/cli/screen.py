@@ -7,9 +7,10 @@ import signal
 import sys
 from _thread import interrupt_main
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import FrameType
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from rich.console import Console
@@ -23,14 +24,16 @@ from r2n.files import json_text
 from r2n.progress import PhaseProgress as PhaseProgress
 from r2n.progress import progress as progress
 from r2n.progress import say
-from r2n.reproduction.paper import PAPER_COUNTRIES
+from r2n.visible import shortened as shortened
 from r2n.visible import visible
+
+if TYPE_CHECKING:
+    from r2n.evaluation.report import Report
 
 REFUSED, FAILED, INTERRUPTED = 2, 1, 130
 NO_MEMORY = "the machine gives no more memory"
 _SOON = 0.01  # seconds
 _PATIENCE = 2  # interrupts before the process ends at once
-WIDEST = 1000  # characters of a line
 
 _interrupts = 0
 _is_reported = False
@@ -142,28 +145,16 @@ def screen() -> Console:
 
 
 def print_table(
-    left: Sequence[str],
-    right: Sequence[str],
-    rows: Iterable[Sequence[str]],
-    title: str | None = None,
-    *,
-    is_wide: bool = False,
-    **options: Any,
+    left: Sequence[str], right: Sequence[str], rows: Iterable[Sequence[str]], title: str | None = None, **options: Any
 ) -> None:
-    """A table on standard output, its texts as they are: columns of texts, then of numbers.
-
-    `options` are those of rich's tables; `is_wide`: lines may be longer than the screen, which wraps them.
-    """
+    """A table on standard output, its texts as they are: columns of texts, then of numbers; `options` are rich's."""
     heads = [Column(Text(visible(header)), overflow="fold") for header in left]
     heads += [Column(Text(visible(header)), justify="right") for header in right]
     shown = None if title is None else Text(visible(title), style="table.title")
-    table, console = Table(*heads, title=shown, title_justify="left", **options), screen()
+    table = Table(*heads, title=shown, title_justify="left", **options)
     for row in rows:
         table.add_row(*(Text(visible(cell)) for cell in row))
-    if is_wide:
-        wanted = console.measure(table, options=console.options.update(width=WIDEST)).maximum
-        console.width = max(wanted, console.width)
-    console.print(table)
+    screen().print(table)
 
 
 def print_text(*texts: str) -> None:
@@ -193,11 +184,6 @@ def cell_text(value: float | str | None) -> str:
 def print_json(document: Any) -> None:
     """One JSON document on standard output."""
     typer.echo(json_text(document, indent=2))
-
-
-def shortened(text: str, width: int = 200) -> str:
-    """The text, cut where it is longer than `width`."""
-    return text if len(text) <= width else f"{text[: width - 4]} ..."
 
 
 MOST_SHOWN = 3
@@ -230,39 +216,24 @@ REMARKS = {"nothing_to_rank": "no metrics: ", "not_held_out": "{split} is not he
 REMARKS |= {"combination": "combination: ", "constraints": "constraints: ", "not_compared": "not compared "}
 
 
-def print_report(report: dict[str, Any], name: str) -> None:
-    """The metrics of one split and of its baselines; of a sample, the intervals of the metrics."""
-    from r2n.evaluation.metrics import METRICS
-
-    protocol, baselines, values = report["protocol"], report["baselines"], report["metrics"]
-    sample, is_paper = protocol.get("sample"), report["split"] == "test" and name in PAPER_COUNTRIES and "ap" in values
-    title = f"{name}, {report['split']}" + (f": a sample, {sample}" if sample else "")
+def print_report(report: "Report", name: str) -> None:
+    """The metrics of one split and of its baselines, and remarks on how they were measured."""
+    protocol = report.protocol
+    title = f"{name}, {report.split}" + (f": a sample, {protocol['sample']}" if protocol.get("sample") else "")
     title += ", with constraints" if protocol.get("constraints") else ""
-    right = ["value", *baselines, *["the paper's R2NS"] * is_paper, *["of all, at 95 %"] * bool(sample)]
-    rows = []
-    for metric in (metric for metric in METRICS if metric in values):
-        row = [metric, *(number_text(numbers[metric]) for numbers in (values, *baselines.values()))]
-        if is_paper:
-            row.append(f"{PAPER_COUNTRIES[name]:.3f}" if metric in ("ap", "roc_auc_macro") else "")
-        low, high = report["intervals"].get(metric) or (None, None)
-        interval = "" if low is None or high is None else f"{low:.4f} to {high:.4f}"
-        rows.append([*row, *[interval] * bool(sample)])
-    if calibrated := report.get("calibrated"):
-        rows += [[f"{metric}, calibrated", number_text(calibrated[metric])] for metric in ("brier", "ece")]
-    print_table(["metric"], right, rows, title)
-    remarks = {key: text.format(split=report["split"]) for key, text in REMARKS.items() if key in protocol}
+    print_text(title, *str(replace(report, per_predicate={})).splitlines()[1:])
+    remarks = {key: text.format(split=report.split) for key, text in REMARKS.items() if key in protocol}
     print_text(*(f"{text}{protocol[key]}" for key, text in remarks.items()))
 
 
-def baseline_notes(report: dict[str, Any]) -> list[str]:
+def baseline_notes(report: "Report") -> list[str]:
     """Which baselines are better than the model, by much."""
-    name = "mrr" if "mrr" in report["metrics"] else "ap"
-    harm = report["protocol"].get("reasoning_harms")
-    own, found = report["metrics"].get(name), [harm] if harm else []
-    for part, metrics in report["baselines"].items():
-        alone = None if part in COMPARED_OTHERWISE else metrics.get(name)
-        if own is not None and alone is not None and alone > own + MUCH_BETTER:
+    (name, own), harm = report.main, report.protocol.get("reasoning_harms")
+    found = [str(harm)] if harm else []
+    for part, metrics in report.baselines.items():
+        alone = metrics.get(name, own)
+        if part not in COMPARED_OTHERWISE and alone > own + MUCH_BETTER:
             which = "the rules alone, counted, reach" if part == "rules alone" else f"the {part} reaches"
             costly = "network does not earn its cost" if part == "rules alone" else "rules do not earn their cost"
-            found.append(f"{report['split']}: {which} {name} {alone:.3f}, and all together {own:.3f}: the {costly}")
+            found.append(f"{report.split}: {which} {name} {alone:.3f}, and all together {own:.3f}: the {costly}")
     return found

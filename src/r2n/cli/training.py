@@ -3,7 +3,7 @@
 from importlib.util import find_spec
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from typer import Option
 
@@ -12,6 +12,7 @@ from r2n.datasets.benchmarks import load
 from r2n.model.memory import parse_size
 
 if TYPE_CHECKING:  # torch takes seconds to import: these come in where they are used
+    from r2n.evaluation.report import Report
     from r2n.model.model import Model
     from r2n.training.fit import Epoch
 
@@ -83,27 +84,25 @@ def train(
     if model.chosen is None:  # resumed: the reasons for its options stay, and its costs if it was over already
         costs = kept.phases if kept.phases and kept.epochs == epochs else meter.costs
         training = Training(epochs, costs, kept.chosen)
-    written = write_results(folder, reports, training)
-    document, calibration = written.document, model.calibration
-    for report in document["reports"]:
+    document, failures = write_results(folder, reports, training)
+    calibration = model.calibration
+    for report in reports:
         ui.note(*ui.baseline_notes(report), prefix="note: ")
-    ui.note(*written.failures, prefix="note: ")
+    ui.note(*failures, prefix="note: ")
     if calibration and calibration.why_not:
         ui.note(f"note: probabilities are {calibration}")
     if as_json:
         ui.print_json(document)
     else:
-        _print_training(folder, model, document["reports"])
+        _print_training(folder, model, reports)
     if with_report:  # the run is complete already: the page may take long, and nothing is lost with it
-        known = len(written.failures)
         with ui.progress(str(folder)) as shown:
             shown("report", 0, 0)
-            write_page(folder, model, reports, training, written)
-        failures = [f"note: {text}" for text in written.failures[known:]]
-        ui.note(*(failures or [f"its report is in {folder / 'report.html'}"]))
+            failures = write_page(folder, model, reports, training)
+        ui.note(*([f"note: {text}" for text in failures] or [f"its report is in {folder / 'report.html'}"]))
 
 
-def _print_training(folder: Path, model: "Model", reports: list[dict[str, Any]]) -> None:
+def _print_training(folder: Path, model: "Model", reports: "list[Report]") -> None:
     """The reports, a few test queries, and commands to go on with."""
     from r2n.model.answers import question_text
 
@@ -147,11 +146,10 @@ def evaluate(
     asked = EvaluationJob(run, split, sample, seed, ranked, device, limit)
     with ui.progress(str(run)) as shown:
         model, found = evaluate_run(asked, jobs=jobs, progress=shown)
-    reports = [report.to_dict() for report in found]
-    report = reports[0] if len(reports) == 1 else {**reports[0], "with_constraints": reports[1]}
-    ui.note(*ui.baseline_notes(report), prefix="note: ")
+    ui.note(*ui.baseline_notes(found[0]), prefix="note: ")
     if as_json:
-        ui.print_json(report)
+        report, *others = (part.to_dict() for part in found)
+        ui.print_json({**report, "with_constraints": others[0]} if others else report)
         return
-    for each in reports:
-        ui.print_report(each, model.problem.name)
+    for report in found:
+        ui.print_report(report, model.problem.name)

@@ -74,6 +74,10 @@ class Report:
         rows, names = self._rows(), list(self.metrics)
         if not names:
             return repr(self)
+        for i, bound in enumerate(("of all at 95 %, from", "to") if self.intervals else ()):
+            rows[bound] = {name: interval[i] for name, interval in self.intervals.items()}
+        if self.calibrated is not None:
+            rows["calibrated"] = {"brier": self.calibrated.brier, "ece": self.calibrated.ece}
         width = max(map(len, rows))
         lines = [" ".join([" " * width, *(f"{name:>{max(7, len(name))}}" for name in names)])]
         for label, numbers in rows.items():

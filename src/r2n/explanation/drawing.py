@@ -13,7 +13,7 @@ from xml.etree.ElementTree import Element, SubElement, tostring
 
 from rich.cells import cell_len
 
-from r2n.explanation.reason_graph import Edge, Node, NodeKind, ReasonGraph, reason_graph
+from r2n.explanation.reason_graph import Node, ReasonGraph, reason_graph
 from r2n.explanation.records import Belief, Explanation, LayerBelief
 from r2n.explanation.text import (
     answer_texts,
@@ -22,11 +22,10 @@ from r2n.explanation.text import (
     fidelity_text,
     layer_name,
     network_probability,
-    printable,
     probability_text,
     share_of,
-    shortened,
 )
+from r2n.visible import printable, shortened
 
 Number = int | float
 Point = tuple[Number, Number]
@@ -97,68 +96,41 @@ MARGIN, HEADING, LEGEND_LINE = 24.0, 34.0, 18.0
 LOWEST_ANSWER = 420.0  # the top of the answer, so that it is seen first in a tall drawing
 GAPS = (78.0, 56.0)  # right of atoms, right of ground rules
 BELOW_ATOM, BELOW_GROUND_RULE = 10.0, 20.0
-INDENT, TURN = 14.0, 6.0  # of the narrow layout
 
 
-@dataclass(frozen=True, slots=True)
-class DrawnNode:
-    """The meaning of an element with the attribute `data-node`: `of` is the atom, or the name of the rule.
-
-    `fact` is the fact that can be left out (`!` precedes a negative one); None for other nodes.
-    """
-
-    kind: NodeKind
-    of: str
-    fact: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class Drawing:
-    """An explanation for a page: SVG for a wide and for a narrow screen, and the nodes that `data-node` counts."""
-
-    wide: str
-    narrow: str
-    nodes: tuple[DrawnNode, ...]
-
-
-def explanation_drawing(explanation: Explanation) -> Drawing:
-    """The drawing in the colours of the page around it, with the data that switches need."""
-    parts, nodes = _parts(explanation), []
-    for node in (node for _, graph, _ in parts for node in graph.nodes):
+def drawn_nodes(explanation: Explanation) -> list[dict[str, str | None]]:
+    """The nodes that `data-node` counts: `of` is the atom or the rule's name, `fact` what can be left out, if any."""
+    found = []
+    for node in (node for _, graph, _ in _parts(explanation) for node in graph.nodes):
         known = node.belief.known if node.kind == "atom" and node.belief is not None else None
         fact = None if known is None else node.of if known else f"!{node.of}"
-        nodes.append(DrawnNode(node.kind, node.of, fact))
-    wide, narrow = (_svg(explanation, parts, "page", narrow=narrow) for narrow in (False, True))
-    return Drawing(wide, narrow, tuple(nodes))
+        found.append({"kind": node.kind, "of": node.of, "fact": fact})
+    return found
 
 
-def explanation_svg(explanation: Explanation, *, theme: Theme = "auto", narrow: bool = False) -> str:
-    """The drawing of an explanation; `narrow` puts the boxes below each other, for a phone.
+def explanation_svg(explanation: Explanation, *, theme: Theme = "auto") -> str:
+    """The drawing of an explanation.
 
     The answer stands on the left, the ground rules that moved it right of it, their atoms, and so on to the facts. A
     contrast with another atom is drawn below. It is self-contained (but in the theme `page`, which needs
     `style_sheet("page")`) and has no ids, so that one page can hold several.
     """
-    return _svg(explanation, _parts(explanation), theme, narrow=narrow)
-
-
-def _svg(explanation: Explanation, parts: Sequence["Part"], theme: Theme, *, narrow: bool) -> str:
     drawn, width, y, number = [], 0.0, 0.0, 0
-    for heading, graph, boxes in parts:
-        layout = _narrow_layout(graph, boxes) if narrow else wide_layout(graph, boxes)
+    for heading, graph, sizes in _parts(explanation):
+        boxes, columns, size = positioned(graph, sizes)
         part = svg_element("g", "part", transform=_moved(0, y))
-        for column, x in enumerate(layout.columns):
+        for column, x in enumerate(columns):
             text = heading if column == 0 else "because of" if column % 2 else "given"
             part.append(svg_text(x, MARGIN + HEADING / 2 - 4, text, "heading"))
-        part.extend(_narrow_edges(graph, layout.boxes) if narrow else _edges(graph, layout.boxes))
-        for node, box in zip(graph.nodes, layout.boxes, strict=True):
+        part.extend(_edges(graph, boxes))
+        for node, box in zip(graph.nodes, boxes, strict=True):
             group = SubElement(part, "g", {"class": f"node {node.kind}", "transform": _moved(box.x, box.y)})
             group.set("data-node", str(number))
             SubElement(group, "title").text = node.title
             group.extend(box.marks)
             number += 1
         drawn.append(part)
-        width, y = max(width, layout.width), y + layout.height
+        width, y = max(width, size[0]), y + size[1]
     legend, legend_size = _legend({e.get("class", "") for part in drawn for e in part.iter()}, width - 2 * MARGIN)
     width, height = max(width, legend_size[0] + 2 * MARGIN), y + legend_size[1]
     legend.set("transform", _moved(MARGIN, y))
@@ -201,8 +173,8 @@ def text_width(text: str, style: str) -> float:
 # what is drawn
 
 
-def _parts(explanation: Explanation) -> "list[Part]":
-    """The answer, and the contrast if there is one."""
+def _parts(explanation: Explanation) -> "list[tuple[str, ReasonGraph, list[Box]]]":
+    """The answer, and the contrast if there is one: a heading, a graph of reasons, and the boxes of its nodes."""
     e, answer = explanation, probability_text(network_probability(explanation))
     alone = [item for item in e.counterfactuals if item.kind == "not known" and len(item.what) == 1]
     changes = {item.what[0]: probability_text(item.probability) for item in alone}
@@ -235,10 +207,6 @@ class Box:
     right = property(lambda self: self.x + self.width)
     bottom = property(lambda self: self.y + self.height)
     middle = property(lambda self: self.y + self.height / 2)
-
-
-Part = tuple[str, ReasonGraph, list[Box]]
-"""A heading, a graph of reasons, and the boxes of its nodes."""
 
 
 def node_box(node: Node) -> Box:
@@ -320,20 +288,14 @@ def contrast_box(explanation: Explanation) -> Box:
     return Box(width, 132.0, tuple(marks))
 
 
-# layout
+# positions
 
 
-class Layout(NamedTuple):
-    """Positioned boxes; `columns` are the left edges of the columns."""
+def positioned(graph: ReasonGraph, boxes: Sequence[Box]) -> tuple[list[Box], list[Number], Point]:
+    """The boxes in columns, the left edges of these, and the size of all.
 
-    boxes: list[Box]
-    columns: list[Number]
-    width: Number
-    height: Number
-
-
-def wide_layout(graph: ReasonGraph, boxes: Sequence[Box]) -> Layout:
-    """Columns from left to right: the children of a node stand one column right of it, centred at its middle."""
+    The children of a node stand one column right of it, centred at its middle.
+    """
     gaps = [BELOW_GROUND_RULE if node.kind == "rule" else BELOW_ATOM for node in graph.nodes]
     heights, below = [box.height for box in boxes], [0.0] * len(boxes)  # of a subtree, and of all below its node
     for i in reversed(range(len(boxes))):  # children come after their parents
@@ -354,26 +316,18 @@ def wide_layout(graph: ReasonGraph, boxes: Sequence[Box]) -> Layout:
         right = columns[-1] + width
     ys = [top + (height - box.height) / 2 for top, height, box in zip(tops, heights, boxes, strict=True)]
     ys[0] = min(ys[0], LOWEST_ANSWER)
-    placed = [replace(b, x=columns[n.column], y=y) for b, n, y in zip(boxes, graph.nodes, ys, strict=True)]
-    return Layout(placed, columns, right + MARGIN, tops[0] + heights[0] + MARGIN)
-
-
-def _narrow_layout(graph: ReasonGraph, boxes: Sequence[Box]) -> Layout:
-    """All boxes below each other, each indented by its column, children right below their parent."""
-    placed, waiting, y = list(boxes), [0], 8.0
-    while waiting:
-        i = waiting.pop()
-        placed[i] = replace(boxes[i], x=8 + graph.nodes[i].column * INDENT, y=y)
-        y = placed[i].bottom + 16
-        waiting += reversed(graph.nodes[i].children)
-    return Layout(placed, [], max(box.right for box in placed) + 8, y)
+    found = [replace(b, x=columns[n.column], y=y) for b, n, y in zip(boxes, graph.nodes, ys, strict=True)]
+    return found, columns, (right + MARGIN, tops[0] + heights[0] + MARGIN)
 
 
 # lines and legend
 
 
 def _edges(graph: ReasonGraph, boxes: Sequence[Box]) -> Iterator[Element]:
-    """From each ground rule to its atoms, then to the atom that it moves; the dotted lines lead back to the left."""
+    """From each ground rule to its atoms, then, as wide as its effect, to the atom that it moves.
+
+    Dotted lines lead back to the left.
+    """
     moved = defaultdict(list)
     for edge in graph.edges:
         rule, atom = boxes[edge.rule], boxes[edge.atom]
@@ -384,33 +338,16 @@ def _edges(graph: ReasonGraph, boxes: Sequence[Box]) -> Iterator[Element]:
         else:
             start, end = (rule.x + rule.width / 2, rule.bottom), (atom.right, atom.middle)
             points = start, (start[0], start[1] + 40), (end[0] + 50, end[1]), end
-            yield svg_element("path", "link-back", d=_path("C", points))
+            yield svg_element("path", "link-back", d=_path(points))
     for i, edges in moved.items():
         step = min((boxes[i].height - 20) / max(len(edges) - 1, 1), 16.0)
         for k, edge in enumerate(edges):
             end = boxes[i].right, boxes[i].middle + (k - (len(edges) - 1) / 2) * step
-            yield _flow(graph, edge, _curve((boxes[edge.rule].x, boxes[edge.rule].middle), end))
-
-
-def _narrow_edges(graph: ReasonGraph, boxes: Sequence[Box]) -> Iterator[Element]:
-    """Down from the upper box, then right to the lower one; edges that lead back are not drawn."""
-    for edge in graph.edges:
-        rule, atom = boxes[edge.rule], boxes[edge.atom]
-        upper, lower = (rule, atom) if edge.effect is None else (atom, rule)
-        if lower.x > upper.x and lower.y > upper.y:
-            x = upper.x + TURN
-            path = _path("L", ((x, upper.bottom), (x, lower.middle), (lower.x, lower.middle)))
-            yield svg_element("path", "link", d=path) if edge.effect is None else _flow(graph, edge, path)
-
-
-def _flow(graph: ReasonGraph, edge: Edge, path: str) -> Element:
-    """The line from a ground rule to the atom that it moves, as wide as its effect."""
-    assert edge.effect is not None
-    style = "flow-against" if edge.effect < 0 else "flow-for"
-    width = THINNEST + (THICKEST - THINNEST) * share_of(edge.effect, graph.strongest)
-    flow = svg_element("path", style, d=path, stroke_width=width)
-    SubElement(flow, "title").text = f"effect {effect_text(edge.effect)}"
-    return flow
+            effect, path = edge.effect or 0.0, _curve((boxes[edge.rule].x, boxes[edge.rule].middle), end)
+            width = THINNEST + (THICKEST - THINNEST) * share_of(effect, graph.strongest)
+            flow = svg_element("path", "flow-against" if effect < 0 else "flow-for", d=path, stroke_width=width)
+            SubElement(flow, "title").text = f"effect {effect_text(effect)}"
+            yield flow
 
 
 def _legend(used: set[str], room: Number) -> tuple[Element, Point]:
@@ -462,12 +399,12 @@ def _rectangle(
 def _curve(start: Point, end: Point) -> str:
     """A curve that is level at both ends."""
     half = (start[0] + end[0]) / 2
-    return _path("C", (start, (half, start[1]), (half, end[1]), end))
+    return _path((start, (half, start[1]), (half, end[1]), end))
 
 
-def _path(kind: str, points: Sequence[Point]) -> str:
+def _path(points: Sequence[Point]) -> str:
     first, *others = (f"{_number(x)} {_number(y)}" for x, y in points)
-    return f"M{first} {kind}{' '.join(others)}"
+    return f"M{first} C{' '.join(others)}"
 
 
 def _moved(x: Number, y: Number) -> str:

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Int64
@@ -12,7 +13,7 @@ from r2n.explanation.counted import CountedAtom
 from r2n.explanation.counterfactuals import Counterfactuals, Flip
 from r2n.explanation.features import input_reasons
 from r2n.explanation.neighbourhood import HIDDEN, NO_CODES, NO_PAIRS, Changes, ExplainedModel, Neighbourhood
-from r2n.explanation.records import Belief, Contrast, Explanation, Fidelity, LayerBelief, Member, Reason
+from r2n.explanation.records import Contrast, Explanation, Fidelity, LayerBelief, Member, Reason
 from r2n.logic.formula import And, Atom, Formula, Or, Variable
 from r2n.logic.theory import Rule
 from r2n.network.factor_graph import known_truths
@@ -50,20 +51,50 @@ def explain(
     flip = _flip(model, code, belief.logit)
     near = Neighbourhood.around(model.members, flip.codes)
     is_counted = model.members[0].model.counted is not None
+    top = 0 if is_counted and not depth else top
     make, compare = (_by_counts, _difference_by_counts) if is_counted else (_by_layers, _difference_by_layers)
-    found = make(model, near, flip, belief, depth, top)
+    found = make(model, near, flip, depth, top)
+    listed = model.plain(np.concatenate([NO_CODES, *(part.codes for part in found.listed)]))
+    facts = np.intersect1d(listed, model.knowledge.evidence.atoms)
+    changed, turned_by = Counterfactuals(model, near, flip, facts, found.rules, found.logits).largest(top)
     known = "" if belief.known is None else f"it is known to be {str(belief.known).lower()}"
     known = "it is no fact of a closed predicate, and so false" if belief.closed else known
-    notes = [f"{known}: explained is what the network says by itself"] if known else []
     contrast = None
     if against is not None:
         difference, parts = compare(model, code, against)
-        chosen = ranked(list(parts), 0 if is_counted and not depth else top)
-        reasons = tuple(_flat_reason(model, part, parts[part]) for part in chosen)
+        reasons = tuple(_flat_reason(model, part, parts[part]) for part in ranked(list(parts), top))
         other = np.array([against])
         contrast = Contrast(model.names(other)[0], model.beliefs(other)[0], difference, reasons)
-    reads = input_reasons(model.members, model.knowledge, code)
-    return replace(found, input=reads, contrast=contrast, notes=(*notes, *found.notes))
+    layers = [*found.layers, *[belief.logit] * is_counted]
+    probabilities = model.probability(np.array(layers, np.float64)).tolist()
+    return Explanation(
+        model.names(flip.codes[:1])[0],
+        belief,
+        tuple(LayerBelief(i, *pair) for i, pair in enumerate(zip(layers, probabilities, strict=True))),
+        found.reasons,
+        changed,
+        turned_by,
+        found.fidelity,
+        input_reasons(model.members, model.knowledge, code),
+        contrast,
+        (*[f"{known}: explained is what the network says by itself"] * bool(known), *found.notes),
+    )
+
+
+class _Found(NamedTuple):
+    """What ground rules of layers, or counted rules, explain.
+
+    `layers` are the atom's logits layer by layer, `listed` all ground rules with facts that are left out in turn,
+    `rules` the names of rules that are left out in turn, and `logits` those of the flip's atoms.
+    """
+
+    layers: list[float]
+    reasons: tuple[Reason, ...]
+    listed: list["RankedRule"]
+    rules: tuple[str, ...]
+    logits: np.ndarray
+    fidelity: Fidelity | None
+    notes: tuple[str, ...]
 
 
 def _flip(model: ExplainedModel, code: int, logit: float) -> Flip:
@@ -82,42 +113,26 @@ def _flip(model: ExplainedModel, code: int, logit: float) -> Flip:
     return Flip(np.concatenate([own, rivals[np.argsort(-logits, kind="stable")[:MOST_RIVALS]]]), "first")
 
 
-def _by_layers(
-    model: ExplainedModel, near: Neighbourhood, flip: Flip, belief: Belief, depth: int, top: int | None
-) -> Explanation:
-    """An explanation by the ground rules of reasoning layers."""
-    code, first = int(flip.codes[0]), model.members[0]
+def _by_layers(model: ExplainedModel, near: Neighbourhood, flip: Flip, depth: int, top: int | None) -> _Found:
+    """By the ground rules of reasoning layers."""
+    code, first, fidelity = int(flip.codes[0]), model.members[0], None
     tree = ReasonTree(model, top)
     every = tree.grow(code, near, depth)
-    listed = [part.codes for parts in tree.below.values() for part in parts]
-    facts = np.intersect1d(model.plain(np.concatenate([NO_CODES, *listed])), model.knowledge.evidence.atoms)
     is_full = first.source.whole is not None
     rules = () if is_full else tuple(sorted(reachable_rules(first.source, flip.codes, near.layers)))
     notes = (NOT_READ,) if first.model.evidence_input == "off" and not first.source.known_in_bodies else ()
     if not near.layers or not every:
         why = "no ground rule holds it" if near.layers else "the network has no reasoning layer"
         notes = (f"{why}: the answer is that of the input layer",)
-    fidelity = None
     if every:
         shown = tree.below[code]
         chosen = {part.identity for part in shown}
         others = [part for part in every if part.identity not in chosen]
         logits = near.changed(_leaving_out([others, shown, every]))[:, 0].tolist()
         fidelity = Fidelity(len(chosen), len(every), float(near.logits[0]), *logits)
-    return Explanation(
-        model.names(flip.codes[:1])[0],
-        belief,
-        _layer_beliefs(model, [near.out(layer)[0] for layer in range(near.layers + 1)]),
-        tree.reasons(code),
-        *Counterfactuals(model, near, flip, facts, rules, near.logits).largest(top),
-        fidelity=fidelity,
-        notes=notes,
-    )
-
-
-def _layer_beliefs(model: ExplainedModel, logits: Sequence[float]) -> tuple[LayerBelief, ...]:
-    pairs = zip(logits, model.probability(np.array(logits, np.float64)).tolist(), strict=True)
-    return tuple(LayerBelief(layer, float(logit), probability) for layer, (logit, probability) in enumerate(pairs))
+    layers = [float(near.out(layer)[0]) for layer in range(near.layers + 1)]
+    listed = [part for parts in tree.below.values() for part in parts]
+    return _Found(layers, tree.reasons(code), listed, rules, near.logits, fidelity, notes)
 
 
 def _difference_by_layers(model: ExplainedModel, code: int, other: int) -> "tuple[float, dict[RankedRule, None]]":
@@ -138,12 +153,10 @@ def _flat_reason(model: ExplainedModel, part: "RankedRule", concluded: int | Non
     return Reason(part.rule.name, ground_text(part.rule, model.names(part.codes)), part.effect, members)
 
 
-def _by_counts(
-    model: ExplainedModel, near: Neighbourhood, flip: Flip, belief: Belief, depth: int, top: int | None
-) -> Explanation:
-    """An explanation by counted rules; the bodies of its reasons are known, so that there is nothing below them."""
-    code, top = int(flip.codes[0]), top if depth else 0
-    atom, evidence = CountedAtom(model.members, code), model.knowledge.evidence
+def _by_counts(model: ExplainedModel, near: Neighbourhood, flip: Flip, _: int, top: int | None) -> _Found:
+    """By counted rules; the bodies of its reasons are known, so that there is nothing below them."""
+    code = int(flip.codes[0])
+    atom, is_small = CountedAtom(model.members, code), len(model.knowledge.evidence) <= MOST_FACTS
     full = atom.logit()
     every = [
         RankedRule((number,), part.rule, codes, effect)
@@ -151,21 +164,18 @@ def _by_counts(
         for effect in [full - atom.logit({number: 1})]
         for codes in part.atoms
     ]
-    shown, is_small = ranked(every, top), len(evidence) <= MOST_FACTS
-    listed = model.plain(np.concatenate([NO_CODES, *(part.codes for part in shown)]))
-    facts = np.intersect1d(listed, evidence.atoms)[: None if is_small else 0]
-    rules = tuple(dict.fromkeys(part.rule.name for part in ranked(every)))
+    shown = ranked(every, top)
     number = Counter(part.numbers[0] for part in shown)
     others = {rule: count - number[rule] for rule, count in atom.numbers.items()}
     without = [atom.logit(fewer) for fewer in (others, number, atom.numbers)] if every else []
-    return Explanation(
-        model.names(flip.codes[:1])[0],
-        belief,
-        _layer_beliefs(model, [atom.network, belief.logit]),
+    return _Found(
+        [atom.network],
         tuple(_flat_reason(model, part, code) for part in shown),
-        *Counterfactuals(model, near, flip, facts, rules, model.logits(flip.codes)).largest(top),
-        fidelity=Fidelity(len(shown), sum(atom.numbers.values()), full, *without) if every else None,
-        notes=(COUNTED_ALIKE, *[LAYERS_UNSEEN] * bool(near.layers), *[MANY_FACTS] * (not is_small)),
+        shown if is_small else [],
+        tuple(dict.fromkeys(part.rule.name for part in ranked(every))),
+        model.logits(flip.codes),
+        Fidelity(len(shown), sum(atom.numbers.values()), full, *without) if every else None,
+        (COUNTED_ALIKE, *[LAYERS_UNSEEN] * bool(near.layers), *[MANY_FACTS] * (not is_small)),
     )
 
 

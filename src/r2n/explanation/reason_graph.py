@@ -7,7 +7,8 @@ from typing import Literal
 
 from r2n.errors import counted
 from r2n.explanation.records import Belief, Reason
-from r2n.explanation.text import all_reasons, effect_text, printable, status_text, strongest
+from r2n.explanation.text import all_reasons, effect_text, status_text, strongest
+from r2n.visible import printable
 
 MOST_GROUND_RULES = 40
 MOST_OF_ONE_ATOM = 12

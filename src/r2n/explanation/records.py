@@ -8,8 +8,6 @@ from dataclasses import asdict, dataclass
 from html import escape
 from typing import Any, Literal
 
-MOST_LINES = 40
-
 Kind = Literal["not known", "known to be false", "without rule"]
 """What is changed in a counterfactual."""
 
@@ -167,20 +165,17 @@ class Explanation:
         """The explanation as one JSON document."""
         document = asdict(self) | {"labels": dict(self.labels)}
         if self.fidelity is not None:
-            document["fidelity"] |= {"sufficiency": self.fidelity.sufficiency, "necessity": self.fidelity.necessity}
+            from r2n.explanation.text import fidelity_text
+
+            shares = {"sufficiency": self.fidelity.sufficiency, "necessity": self.fidelity.necessity}
+            document["fidelity"] |= {**shares, "text": fidelity_text(self.fidelity)}
         return {"atom": document.pop("atom"), **document.pop("belief"), **document}
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         """The tree, as `r2n explain` prints it."""
         from r2n.explanation.text import explanation_text
 
         return explanation_text(self)
-
-    def __repr__(self) -> str:
-        """The tree, as far as it fits on one screen."""
-        lines = str(self).split("\n")
-        more = len(lines) - MOST_LINES
-        return "\n".join([*lines[:MOST_LINES], *[f"... and {more:,} more lines: print it"] * (more > 0)])
 
     def _repr_html_(self) -> str:
         """The drawing, in a frame that scrolls, and the tree below it, folded."""

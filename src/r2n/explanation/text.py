@@ -1,7 +1,6 @@
 """Explanations as lines of text: for terminals, pages and drawings."""
 
 import math
-import unicodedata
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from io import StringIO
@@ -14,32 +13,7 @@ from scipy.special import expit
 
 from r2n.errors import counted
 from r2n.explanation.records import Belief, Counterfactual, Explanation, Fidelity, LayerBelief, Member, Reason
-from r2n.visible import visible
-
-REPLACED = "\N{REPLACEMENT CHARACTER}"
-
-
-def printable(text: str) -> str:
-    """The text on one line, with a symbol for control characters and halves of surrogate pairs."""
-    if text.isprintable():
-        return text
-
-    def shown(character: str) -> str:
-        code = ord(character)
-        if code < 0x20 or code == 0x7F:
-            return chr(0x2400 + min(code, 0x21))
-        is_none = unicodedata.category(character) in ("Cc", "Cs", "Zl", "Zp") or code & 0xFFFE == 0xFFFE
-        return REPLACED if is_none else character
-
-    return "".join(map(shown, text))
-
-
-def shortened(text: str, most: int) -> str:
-    """The text, without its middle if it is longer than `most` characters."""
-    if len(text) <= most:
-        return text
-    end = most // 3
-    return f"{text[: most - end - 1]}…{text[len(text) - end :]}"
+from r2n.visible import printable, shortened
 
 
 def probability_text(probability: float) -> str:
@@ -281,12 +255,10 @@ def _titled(title: str, lines: Iterable[Line]) -> Line:
 
 
 BAR_WIDTH = 10
-EIGHTHS = " ▏▎▍▌▋▊▉"
 LONGEST_NAME = 200
 STYLES = {"title": "bold", "rule": "bold", "number": "bold", "formula": "dim", "quiet": "dim"}
 STYLES |= {"for": "bright_blue", "against": "dark_orange", "bar": "bright_blue"}
-PLAIN = {"→": "->", "±": "+/-", "…": "..", "·": "-", "█": "#"}
-IN_ASCII = str.maketrans(PLAIN | {block: "#" if i > 4 else " " for i, block in enumerate(EIGHTHS)})
+IN_ASCII = str.maketrans({"→": "->", "±": "+/-", "·": "-", "█": "#"})
 
 
 def explanation_tree(explanation: Explanation, *, in_ascii: bool = False) -> Tree:
@@ -309,16 +281,12 @@ def _tree(line: Line, in_ascii: bool) -> Tree:
     label = Text()
     for span in line.spans:
         is_name = span.role in ("atom", "rule", "formula")
-        text = visible(shortened(span.text, LONGEST_NAME) if is_name else span.text)
-        text = bar(span.share) if span.role == "bar" else f"\n{text}" if span.role == "formula" else text
+        text = shortened(span.text, LONGEST_NAME) if is_name else printable(span.text)
+        if span.role == "bar":
+            text = ("█" * max(round(span.share * BAR_WIDTH), int(span.share > 0))).ljust(BAR_WIDTH)
+        text = f"\n{text}" if span.role == "formula" else text
         style = STYLES.get(sign if span.role == "bar" else span.role)
         label.append(text.translate(IN_ASCII) if in_ascii else text, style)
     tree = Tree(label, guide_style="dim", highlight=False)
     tree.children.extend(_tree(below, in_ascii) for below in line.lines)
     return tree
-
-
-def bar(share: float) -> str:
-    """A bar of blocks, `share` (0 to 1) of the width long and filled up with spaces."""
-    full, rest = divmod(max(round(share * BAR_WIDTH * 8), int(share > 0)), 8)
-    return ("█" * full + (EIGHTHS[rest] if rest else "")).ljust(BAR_WIDTH)

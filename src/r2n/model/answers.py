@@ -17,8 +17,9 @@ from r2n.data.herbrand import Codes, HerbrandBase
 from r2n.errors import DataError, counted, nearest, optional_library
 from r2n.evaluation.calibrate import Calibrated
 from r2n.evaluation.metrics import levels
-from r2n.explanation.text import printable, probability_text, shortened
+from r2n.explanation.text import probability_text
 from r2n.logic.language import Language, Predicate
+from r2n.visible import printable, shortened
 
 if TYPE_CHECKING:
     import pandas
@@ -88,6 +89,19 @@ class Answer:
     def question(self) -> str:
         """The atom with its names quoted where they have to be, so that it can be asked."""
         return written_atom(self.predicate, self.constants)
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """The answers to a question, the names of their arguments, and counts of other atoms: what JSON has of it."""
+
+    question: str
+    columns: tuple[str, ...]
+    answers: tuple[Answer, ...]
+    asked: int
+    refused: int
+    left_out: int
+    hidden: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,6 +216,10 @@ class Answers(Sequence[Answer]):
         ]
         table = f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
         return f'<div style="overflow-x:auto">{table}<p>{escape("; ".join(texts))}</p></div>'
+
+    def result(self, question: str) -> Result:
+        """What is sent, or printed as JSON."""
+        return Result(question, self.columns, self.items, self.asked, self.refused, self.left_out, self.hidden)
 
     def to_arrow(self) -> pa.Table:
         """An Arrow table, one row for each answer: rank, predicate, arguments, probability and what `Answer` has."""

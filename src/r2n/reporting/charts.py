@@ -79,7 +79,6 @@ def line_chart(
     y_label: str,
     x_range: tuple[Number, Number] | None = None,
     y_range: tuple[Number, Number] | None = None,
-    x_log: bool = False,
     diagonal: bool = False,
     height: int = 200,
 ) -> str:
@@ -91,7 +90,7 @@ def line_chart(
     by_log = y_range is None and bool(values) and min(values) > 0 and max(values) / min(values) > LOG_RATIO
     x_values = [value for part in series for value in part.x]
     is_whole = all(isinstance(value, int) for value in x_values)
-    x = Axis(*(x_range or _range(x_values)), LEFT, WIDTH - RIGHT, x_log, is_whole)
+    x = Axis(*(x_range or _range(x_values)), LEFT, WIDTH - RIGHT, is_whole=is_whole)
     y = Axis(*(y_range or _range(values)), height - BOTTOM, TOP, by_log)
     legend, legend_height = _legend([part.name for part in series], height) if len(series) > 1 else ([], 0)
     root = _frame(label, height + legend_height, x, y, x_label, f"{y_label} (log scale)" if by_log else y_label, 4)

@@ -17,12 +17,12 @@ from r2n.evaluation.metrics import METRICS, Calibration
 from r2n.evaluation.report import NOT_HELD_OUT, NOTHING_TO_RANK, REASONING_HARMS, Report
 from r2n.explanation.drawing import explanation_svg, style_sheet
 from r2n.explanation.records import Explanation
-from r2n.explanation.text import answer_texts, printable, probability_text, render
+from r2n.explanation.text import answer_texts, probability_text, render
 from r2n.reporting.charts import Series, bar_chart, line_chart
 from r2n.reporting.compare import Comparison
 from r2n.reporting.run_report import Curve, RunReport, SplitResult, shown_curves
+from r2n.visible import printable, shortened
 
-LONGEST_NAME = 160
 MOST_CHARTS = 12
 MOST_SHOWN = 12  # lines of a table that are shown at once; the others can be unfolded
 MOST_LINES = 40
@@ -42,16 +42,11 @@ def environment() -> Environment:
     """The templates, with the filters and functions that they use."""
     made = Environment(loader=PackageLoader("r2n.reporting"), autoescape=True, undefined=StrictUndefined)
     made.trim_blocks = made.lstrip_blocks = True
-    made.filters |= {"short": short, "number": number, "signed": signed, "count": count, "percent": percent}
+    made.filters |= {"short": shortened, "number": number, "signed": signed, "count": count, "percent": percent}
     made.filters |= {"probability": probability_text, "printable": printable}
     drawing = {"drawing": lambda explanation: Markup(explanation_svg(explanation, theme="page")), "render": render}
     made.globals |= {"drawing_style": Markup(style_sheet("page")), **drawing}
     return made
-
-
-def short(name: str, longest: int = LONGEST_NAME) -> str:
-    """A name, cut if it is very long."""
-    return name if len(name) <= longest else f"{name[: longest - 1]}\N{HORIZONTAL ELLIPSIS}"
 
 
 def number(value: int | float | None, digits: int = 4) -> str:

@@ -3,9 +3,8 @@
 A finished training has succeeded: a report that cannot be written is reported as a failure and never undoes it.
 """
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -48,16 +47,8 @@ def _unwritable(path: Path, option: str, error: Exception) -> ConfigError:
     return ConfigError(f"{str(path)!r} cannot be written: {why}", hint=f"give another {option}")
 
 
-@dataclass(frozen=True)
-class Written:
-    """The document of `report.json`, and a message for each file that could not be written."""
-
-    document: dict[str, Any]
-    failures: list[str] = field(default_factory=list)
-
-
-def write_results(folder: Path, reports: Sequence[Report], training: Training) -> Written:
-    """Write `report.json` into a run's folder, which takes no time."""
+def write_results(folder: Path, reports: Sequence[Report], training: Training) -> tuple[dict[str, Any], list[str]]:
+    """Write `report.json` into a run's folder, which takes no time; its document, and why it could not be written."""
     document = {
         "run": str(folder),
         "epochs": training.epochs,
@@ -65,25 +56,23 @@ def write_results(folder: Path, reports: Sequence[Report], training: Training) -
         "phases": [asdict(phase) for phase in training.phases],
         "chosen": dict(training.chosen or {}),
     }
-    written, text = Written(document), json_text(document, indent=1, ascii_alone=True)
-    with _noting(written, "report.json"):
-        write_atomically(RunFolder(folder).report, text.encode())
-    return written
+    text = json_text(document, indent=1, ascii_alone=True)
+    return document, _failures("report.json", lambda: write_atomically(RunFolder(folder).report, text.encode()))
 
 
-def write_page(folder: Path, trained: Model, reports: Sequence[Report], training: Training, written: Written) -> None:
-    """Write `report.html`, which may take long; a failure is added to `written`."""
-    with _noting(written, PAGE):
-        write_file(folder / PAGE, run_page(build_report(folder, trained, reports, training)), "--out")
+def write_page(folder: Path, trained: Model, reports: Sequence[Report], training: Training) -> list[str]:
+    """Write `report.html`, which may take long; a message if it could not be written."""
+    return _failures(
+        PAGE, lambda: write_file(folder / PAGE, run_page(build_report(folder, trained, reports, training)), "--out")
+    )
 
 
-@contextmanager
-def _noting(written: Written, what: str) -> Iterator[None]:
-    """Add a failure to `written` instead of raising it."""
+def _failures(what: str, write: Callable[[], None]) -> list[str]:
+    """A message if a file cannot be written, whatever the error."""
     try:
-        yield
+        write()
     except Exception as error:
         other = getattr(error, "strerror", None) or f"{type(error).__name__}: {error}"
         why = error.what if isinstance(error, R2NError) else other
-        end = "the run is complete, and r2n report writes it again"
-        written.failures.append(f"{what} could not be written: {why}; {end}")
+        return [f"{what} could not be written: {why}; the run is complete, and r2n report writes it again"]
+    return []

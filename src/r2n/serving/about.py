@@ -4,17 +4,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from difflib import get_close_matches
 from itertools import pairwise, starmap
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
-from pydantic import Field
 
 from r2n import __version__
 from r2n.data.atom_text import ANYTHING, written_name
 from r2n.data.herbrand import Codes
 from r2n.data.knowledge_base import Evidence
 from r2n.errors import DataError, nearest
-from r2n.evaluation.calibrate import Calibrated
 from r2n.logic.language import Language
 from r2n.model.answers import Answer, Answers, Question
 from r2n.model.model import Model
@@ -34,6 +32,7 @@ PROBABLE = 0.5
 SLOW_PARTS = ("rules", "answers")  # of a report: /api/rules and /api/explain compute them
 
 Request = Mapping[str, Any]
+Record = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,15 +78,6 @@ def _domains(language: Language, constants: Sequence[int]) -> list[tuple[str, ..
 
 
 @dataclass(frozen=True, slots=True)
-class Fact:
-    """An atom that is known to be true or false."""
-
-    atom: str
-    predicate: str
-    truth: bool
-
-
-@dataclass(frozen=True, slots=True)
 class Prediction:
     """The most probable answers to a query about a constant."""
 
@@ -97,54 +87,21 @@ class Prediction:
 
 
 @dataclass(frozen=True, slots=True)
-class Feature:
-    """A text, or a vector of some size."""
-
-    domain: str
-    name: Literal["text", "vector"]
-    text: str | None
-    size: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class Neighbour:
-    """A constant of a neighbourhood; `known`: a fact leads to it."""
-
-    name: str
-    known: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Connection:
-    """A fact, or (truth null) a prediction, between two constants."""
-
-    predicate: str
-    start: Annotated[str, Field(alias="from")]
-    to: str
-    atom: str
-    truth: bool | None
-    probability: float
-
-
-@dataclass(frozen=True, slots=True)
-class Neighbourhood:
-    """Constants, and what links them."""
-
-    constants: tuple[Neighbour, ...]
-    links: tuple[Connection, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class AboutAnswer:
-    """All about a constant."""
+    """All about a constant.
+
+    A fact has `atom`, `predicate` and `truth`, a feature `domain`, `name` (text or vector), `text` and `size`. The
+    neighbourhood has `constants` (`known`: a fact leads to it) and `links` between two of them: facts, and predictions
+    (truth null).
+    """
 
     name: str
     domains: tuple[str, ...]
-    facts: tuple[Fact, ...]
+    facts: list[Record]
     facts_total: int
     predictions: tuple[Prediction, ...]
-    features: tuple[Feature, ...]
-    neighbourhood: Neighbourhood
+    features: list[Record]
+    neighbourhood: dict[Literal["constants", "links"], list[Record]]
 
 
 def about_constant(session: Session, request: Request) -> AboutAnswer:
@@ -159,14 +116,15 @@ def about_constant(session: Session, request: Request) -> AboutAnswer:
     for name, given in model.problem.knowledge.features.items():
         for row in np.flatnonzero(given.constants == constant).tolist():
             if given.texts is not None:
-                features.append(Feature(name, "text", given.texts[row], None))
+                features.append({"domain": name, "name": "text", "text": given.texts[row], "size": None})
             if given.vectors is not None:
-                features.append(Feature(name, "vector", None, int(np.prod(given.vectors.shape[1:]))))
+                size = int(np.prod(given.vectors.shape[1:]))
+                features.append({"domain": name, "name": "vector", "text": None, "size": size})
     codes = known.atoms[:MOST_FACTS]
     rows = zip(model.base.names(codes), model.base.decode(codes)[0], known.truth.tolist(), strict=False)
-    facts = tuple(Fact(name, language.predicates[i].name, truth) for name, i, truth in rows)
+    facts = [{"atom": name, "predicate": language.predicates[i].name, "truth": truth} for name, i, truth in rows]
     around = _neighbourhood(model, constant, known, predictions)
-    return AboutAnswer(request["name"], domains, facts, len(known.atoms), predictions, tuple(features), around)
+    return AboutAnswer(request["name"], domains, facts, len(known.atoms), predictions, features, around)
 
 
 def _facts_with(model: Model, constants: np.ndarray) -> Evidence:
@@ -199,7 +157,7 @@ def _predictions(
     return tuple(sorted(found, key=lambda prediction: -prediction.answers[0].probability))
 
 
-def _neighbourhood(model: Model, centre: int, known: Evidence, predictions: Sequence[Prediction]) -> Neighbourhood:
+def _neighbourhood(model: Model, centre: int, known: Evidence, predictions: Sequence[Prediction]) -> dict[Any, Any]:
     """Facts of the constant, facts between its neighbours, and its most probable predictions, as many as can be drawn.
 
     The constants of an atom are linked, each with the next.
@@ -214,7 +172,8 @@ def _neighbourhood(model: Model, centre: int, known: Evidence, predictions: Sequ
             for constant in ends:
                 constants.setdefault(constant, probability is None)
             truth, belief = (True, 1.0) if probability is None else (None, probability)
-            links.extend(Connection(predicate, names[a], names[b], atom, truth, belief) for a, b in pairwise(ends))
+            shown = {"predicate": predicate, "atom": atom, "truth": truth, "probability": belief}
+            links.extend({"from": names[a], "to": names[b], **shown} for a, b in pairwise(ends))
 
     true = known.atoms[known.truth]
     link(true[:MOST_AROUND])
@@ -226,79 +185,35 @@ def _neighbourhood(model: Model, centre: int, known: Evidence, predictions: Sequ
     answers = [answer for part in predictions for answer in part.answers if answer.probability >= PROBABLE]
     for answer in sorted(answers, key=lambda answer: -answer.probability)[:MOST_PREDICTED]:
         link(Question.parse(base, answer.question).codes(), answer.probability)
-    return Neighbourhood(tuple(Neighbour(names[i], is_known) for i, is_known in constants.items()), tuple(links))
+    return {"constants": [{"name": names[i], "known": known} for i, known in constants.items()], "links": links}
 
 
-@dataclass(frozen=True, slots=True)
-class DomainLine:
-    """A domain and its number of constants."""
-
-    name: str
-    constants: int
-    parts: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class PredicateLine:
-    """A predicate and its domains."""
-
-    name: str
-    domains: tuple[str, ...]
-    closed: bool
-
-
-@dataclass(frozen=True, slots=True)
-class RuleLine:
-    """A rule as the theory has it."""
-
-    name: str
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class RunAnswer:
-    """The run that is served: its problem, network, language, rules and limits."""
-
-    problem: str
-    version: str
-    input: str
-    reasoner: str
-    layers: int
-    dim: int
-    strategy: str
-    evidence_input: str
-    networks: int
-    calibration: Calibrated | None
-    facts: int
-    constants: int
-    domains: tuple[DomainLine, ...]
-    predicates: tuple[PredicateLine, ...]
-    rules: tuple[RuleLine, ...]
-    limits: Limits
-
-
-def describe_run(session: Session, _: Request) -> RunAnswer:
+def describe_run(session: Session, _: Request) -> dict[str, Any]:
     """The problem, the network, the language, the rules and the limits."""
     model, options, language = session.model, session.model.options, session.model.base.language
     domains, predicates = language.domains, language.predicates
-    return RunAnswer(
-        problem=model.problem.name,
-        version=__version__,
-        input=options.model.input,
-        reasoner=options.model.reasoner,
-        layers=len(model.network.layers),
-        dim=options.model.dim,
-        strategy=options.grounding.strategy,
-        evidence_input=model.network.evidence_input,
-        networks=len(model.members),
-        calibration=model.calibration,
-        facts=len(model.problem.train),
-        constants=len(language.constants),
-        domains=tuple(DomainLine(d.name, len(language.members(d)), tuple(p.name for p in d.parts)) for d in domains),
-        predicates=tuple(PredicateLine(p.name, tuple(d.name for d in p.domains), p.closed) for p in predicates),
-        rules=tuple(RuleLine(rule.name, str(rule)) for rule in model.problem.knowledge.theory.rules),
-        limits=session.limits,
-    )
+    return {
+        "problem": model.problem.name,
+        "version": __version__,
+        "input": options.model.input,
+        "reasoner": options.model.reasoner,
+        "layers": len(model.network.layers),
+        "dim": options.model.dim,
+        "strategy": options.grounding.strategy,
+        "evidence_input": model.network.evidence_input,
+        "networks": len(model.members),
+        "calibration": None if model.calibration is None else asdict(model.calibration),
+        "facts": len(model.problem.train),
+        "constants": len(language.constants),
+        "domains": [
+            {"name": d.name, "constants": len(language.members(d)), "parts": [p.name for p in d.parts]} for d in domains
+        ],
+        "predicates": [
+            {"name": p.name, "domains": [d.name for d in p.domains], "closed": p.closed} for p in predicates
+        ],
+        "rules": [{"name": rule.name, "text": str(rule)} for rule in model.problem.knowledge.theory.rules],
+        "limits": asdict(session.limits),
+    }
 
 
 def report_rules(session: Session, _: Request) -> dict[str, Any]:

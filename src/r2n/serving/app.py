@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -15,11 +16,11 @@ from starlette.exceptions import HTTPException
 
 from r2n import __version__
 from r2n.explanation.drawing import style_sheet
-from r2n.serving.about import AboutAnswer, ConstantsAnswer, RunAnswer
+from r2n.serving.about import AboutAnswer, ConstantsAnswer
 from r2n.serving.guards import Access, Guard, Metrics
 from r2n.serving.queries import CheckAnswer, ExplainAnswer, QueryAnswer, WhatIfAnswer
 from r2n.serving.requests import NAME_IN_ADDRESS, CheckRequest, ExplainRequest, Limits, QueryRequest, WhatIfRequest
-from r2n.serving.session import ARROW, BUSY, JSON, JSON_LINES, REFUSED, Failure, Reply, Session
+from r2n.serving.session import ARROW, BUSY, JSON, REFUSED, Failure, Reply, Session
 from r2n.serving.workers import Workers, busy
 
 PAGE = Path(__file__).parent / "page"
@@ -39,10 +40,7 @@ ERRORS = {
     422: "The request is rejected: what, where, and a hint.",
     503: "The request took too long and was stopped, or too many wait.",
 }
-KINDS = {
-    JSON_LINES: {"schema": {"type": "string", "description": "An answer a line, with its `question`."}},
-    ARROW: {"schema": {"type": "string", "format": "binary", "description": "The columns of `r2n predict --out`."}},
-}
+ARROW_STREAM = {"schema": {"type": "string", "format": "binary", "description": "The columns of `r2n predict --out`."}}
 ABOUT: Responses = {200: {"model": AboutAnswer}, 404: {"model": Failure, "description": "There is no such constant."}}
 FAILURES: Responses = {status: {"model": Failure, "description": text} for status, text in ERRORS.items()}
 FAILURES[BUSY]["headers"] = {"Retry-After": {"schema": {"type": "string"}, "description": "Seconds."}}
@@ -62,16 +60,16 @@ async def _answer(request: Request, job: str, asked: dict[str, Any] | None = Non
 def accepted(accept: str) -> str:
     """The first content type of an `Accept` header that the server can send, else JSON."""
     wanted = [part.partition(";")[0].strip().lower() for part in accept.split(",")]
-    return next((kind for kind in wanted if kind in (JSON, JSON_LINES, ARROW)), JSON)
+    return next((kind for kind in wanted if kind in (JSON, ARROW)), JSON)
 
 
 @router.post(
     "/api/query",
     summary="Answer one query or many",
-    responses={200: {"model": QueryAnswer, "content": KINDS, "description": "The answers."}},
+    responses={200: {"model": QueryAnswer, "content": {ARROW: ARROW_STREAM}, "description": "The answers."}},
 )
 async def query(request: Request, asked: QueryRequest) -> Response:
-    """Answer queries, as `r2n predict` does. `Accept` chooses JSON, JSON Lines or an Arrow stream."""
+    """Answer queries, as `r2n predict` does. `Accept` chooses JSON or an Arrow stream."""
     kind = accepted(request.headers.get("accept", ""))
     return await _answer(request, "query", {**asked.model_dump(by_alias=True), "accept": kind})
 
@@ -116,19 +114,19 @@ async def about(
     return await _answer(request, "about", {"name": name, "top": top})
 
 
-def _computed_once(job: str, model: Any, summary: str, description: str) -> None:
+def _computed_once(job: str, summary: str, description: str) -> None:
     """Add an address whose document is computed at the first request."""
 
     async def answer(request: Request) -> Response:
         return await _answer(request, job)
 
     texts: dict[str, Any] = {"name": job, "summary": summary, "description": description}
-    router.add_api_route(f"/api/{job}", answer, **texts, responses={200: {"model": model}})
+    router.add_api_route(f"/api/{job}", answer, **texts, responses={200: {"model": dict[str, Any]}})
 
 
-_computed_once("run", RunAnswer, "The run that is served", "Get the problem, the network, the rules and the limits.")
-_computed_once("rules", dict[str, Any], "The effects of the rules", "Get the document of `r2n rules --json`.")
-_computed_once("report", dict[str, Any], "The report of the run", "Get curves, metrics, reliability and ranks.")
+_computed_once("run", "The run that is served", "Get the problem, the network, the rules and the limits.")
+_computed_once("rules", "The effects of the rules", "Get the document of `r2n rules --json`.")
+_computed_once("report", "The report of the run", "Get curves, metrics, reliability and ranks.")
 
 
 @router.get("/health", summary="Whether the server works", responses={200: {"model": dict[Literal["status"], str]}})
@@ -168,7 +166,7 @@ def create_app(session: Session, access: Access, workers: int = 2, limits: Limit
             description = "A trained run of r2n. Limits on a request:\n\n" + limits.to_markdown()
             document = get_openapi(title="r2n", version=__version__, description=description, routes=app.routes)
             document["components"]["schemas"] = _with_nulls(document["components"]["schemas"])
-            document["x-limits"] = limits.to_dict()
+            document["x-limits"] = asdict(limits)
             if access.token is not None:
                 document["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
                 document["security"] = [{"token": []}]

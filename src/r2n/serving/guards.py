@@ -55,11 +55,6 @@ class Metrics:
         self.seconds[route] += seconds  # pyright: ignore[reportArgumentType]
         self.times[route][bisect_left(BOUNDS, seconds)] += 1
 
-    def count_pass(self, jobs: int) -> None:
-        """Count a pass that answers some requests."""
-        self.passes += 1
-        self.answered_in_passes += jobs
-
     def text(self) -> str:
         """All counters, in the text format of Prometheus."""
         name, lines = "r2n_request_seconds", _described("r2n_requests_total", "Requests answered.")

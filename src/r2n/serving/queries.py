@@ -1,7 +1,7 @@
 """Requests about atoms: queries, explanations, what-if comparisons, and the check of a query that is being typed."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any, get_type_hints
 
 import numpy as np
@@ -13,32 +13,19 @@ from r2n.data.herbrand import Codes, closed_atoms, union
 from r2n.data.knowledge_base import recoded
 from r2n.errors import DataError, R2NError
 from r2n.evaluation.calibrate import Calibrated
-from r2n.explanation.drawing import explanation_drawing
+from r2n.explanation.drawing import drawn_nodes, explanation_svg
 from r2n.explanation.records import Belief, Explanation
-from r2n.model.answers import Answer, Answers, Question
+from r2n.model.answers import Answer, Answers, Question, Result
 from r2n.model.model import Model
 from r2n.model.questions import complete, questions_table
 from r2n.serving.requests import Limits
-from r2n.serving.session import ARROW, JSON_LINES, Caret, RefusedError, Reply, Session, to_json, to_plain
+from r2n.serving.session import ARROW, Caret, RefusedError, Reply, Session
 
 MOVED = 5e-5  # of a probability: a smaller change would be shown as 0.00
 MOST_COMPLETIONS = 20
 
 Request = Mapping[str, Any]
 """The fields of a request by their names; those of a query have `accept` too, the content type that is wanted."""
-
-
-@dataclass(frozen=True, slots=True)
-class Result:
-    """The answers to one query, the most probable first, the names of their arguments, and counts of other atoms."""
-
-    question: str
-    columns: tuple[str, ...]
-    answers: tuple[Answer, ...]
-    asked: int
-    refused: int
-    left_out: int
-    hidden: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,13 +82,7 @@ def _query_reply(model: Model, request: Request, found: Sequence[Answers | DataE
         with pa.ipc.new_stream(sink, table.schema) as writer:
             writer.write_table(table)
         return Reply(200, ARROW, sink.getvalue().to_pybytes())
-    results = []
-    for question, answers in zip(request["queries"], answered, strict=True):
-        counts = (answers.asked, answers.refused, answers.left_out, answers.hidden)
-        results.append(Result(question, answers.columns, answers.items, *counts))
-    if request.get("accept") == JSON_LINES:
-        lines = [{"question": result.question, **to_plain(answer)} for result in results for answer in result.answers]
-        return Reply(200, JSON_LINES, b"".join(to_json(line) + b"\n" for line in lines))
+    results = [part.result(question) for question, part in zip(request["queries"], answered, strict=True)]
     return Reply.from_document(QueryAnswer(tuple(results), model.calibration))
 
 
@@ -114,7 +95,8 @@ def explain_atom(session: Session, request: Request) -> dict[str, Any]:
     """The document of `r2n explain --json`, and the drawing of it."""
     wanted = {name: request[name] for name in ("depth", "top", "against")}
     explanation = session.changed(request).explain(request["atom"], **wanted)
-    return {**explanation.to_dict(), "drawing": asdict(explanation_drawing(explanation))}
+    drawing = {"svg": explanation_svg(explanation, theme="page"), "nodes": drawn_nodes(explanation)}
+    return {**explanation.to_dict(), "drawing": drawing}
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """What a request may contain, as schemas with examples, and the limits on it; /openapi.json and /api/run state them."""
 
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -32,10 +32,6 @@ class Limits:
     memory: int = _limit(2_048 * MEGABYTE, "{:,} bytes of memory for a worker, above the loaded run")
     waiting: int = _limit(1_000, "{:,} requests that wait for a worker")
     connections: int = _limit(512, "{:,} connections at once")
-
-    def to_dict(self) -> dict[str, Any]:
-        """The limits by name."""
-        return asdict(self)
 
     def to_markdown(self) -> str:
         """The limits as a list."""

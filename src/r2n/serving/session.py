@@ -1,12 +1,10 @@
 """The loaded run that all workers share, and the replies that they make of it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, is_dataclass
-from functools import cache, cached_property
+from dataclasses import asdict, dataclass, is_dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
-
-from pydantic import TypeAdapter
 
 from r2n.data.atom_text import looks_like_atom
 from r2n.errors import DataError, Location, R2NError
@@ -14,9 +12,8 @@ from r2n.files import json_text
 from r2n.model.model import Model
 from r2n.serving.requests import CHANGES, Limits
 
-JSON, JSON_LINES, ARROW = "application/json", "application/x-ndjson", "application/vnd.apache.arrow.stream"
+JSON, ARROW = "application/json", "application/vnd.apache.arrow.stream"
 REFUSED, NOT_FOUND, FAILED, BUSY = 422, 404, 500, 503
-_adapter = cache(TypeAdapter)
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,11 +110,7 @@ class RefusedError(Exception):
         self.reply = Reply.from_error(error, status, at)
 
 
-def to_plain(document: object) -> Any:
-    """A dataclass as dicts and lists, by the names of its schema; anything else as it is."""
-    return _adapter(type(document)).dump_python(document, by_alias=True) if is_dataclass(document) else document
-
-
 def to_json(document: object) -> bytes:
     """JSON in ASCII, so that no name can make it invalid; numbers that are not finite become null."""
-    return json_text(to_plain(document), ascii_alone=True).encode()
+    plain = asdict(document) if is_dataclass(document) and not isinstance(document, type) else document
+    return json_text(plain, ascii_alone=True).encode()

@@ -238,7 +238,8 @@ class Workers:
                 if not item.reply.done() and monotonic() - item.since > self.limits.seconds:
                     item.reply.set_result(busy(f"no worker was free for {self.limits.seconds:g} seconds"))
             if items := [item for item in items if not item.reply.done()]:
-                self.metrics.count_pass(len(items))
+                self.metrics.passes += 1
+                self.metrics.answered_in_passes += len(items)
                 return items
 
     async def _compute(

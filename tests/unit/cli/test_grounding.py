@@ -16,12 +16,6 @@ from tests.command_line import invoke
 runner = CliRunner()
 
 
-def test_ground_shows_each_rule_and_the_queries() -> None:
-    out = invoke("ground", "countries-s3")
-    for text in ("5,612", "3,240", "x: country (244)", "8,852 ground rules", "240 reached by a ground rule, 0 not"):
-        assert text in out
-
-
 def test_an_engine_that_is_none_is_refused() -> None:
     assert "there is no engine 'oracle'" in invoke("ground", "countries-s3", "--engine", "oracle", code=2)
 

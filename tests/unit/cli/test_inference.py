@@ -29,13 +29,6 @@ def test_the_test_queries_by_default(toy_folder: Path) -> None:
     assert all(0 <= item["probability"] <= 1 for item in document["answers"])
 
 
-@pytest.mark.parametrize("method", ["paper", "max-product"])
-def test_a_question_as_a_table(toy_folder: Path, method: str) -> None:
-    shown = invoke("infer", str(toy_folder), "liesIn(n5, ?)", "--method", method, "--iterations", "2")
-    assert "liesIn(n5, north)" in shown
-    assert f"towns: {method}" in shown
-
-
 def test_a_problem_without_queries_wants_a_question(tmp_path: Path) -> None:
     (tmp_path / "theory.r2n").write_text("domain d = {a}\npredicate p(d)\nrule r: p(x)\n")
     (tmp_path / "problem.toml").write_text('theory = "theory.r2n"\n')
@@ -45,17 +38,6 @@ def test_a_problem_without_queries_wants_a_question(tmp_path: Path) -> None:
     assert "Traceback" not in result.stderr
     asked = runner.invoke(app, ["infer", str(tmp_path), "p(?)", "--json"])
     assert json.loads(asked.stdout)["answers"] == [{"atom": "p(a)", "probability": 1.0, "reached": True, "known": None}]
-
-
-def test_metrics_and_what_is_known_are_shown(toy_folder: Path) -> None:
-    shown = invoke("infer", str(toy_folder), "--iterations", "20")
-    assert "towns, test" in shown
-    assert "ap" in shown
-    known = invoke("infer", str(toy_folder), "near(n1, ?)", "--top", "99")
-    cells = [[cell.strip() for cell in line.strip("│").split("│")] for line in known.splitlines() if "near(" in line]
-    rows = {cell[0]: cell[2] for cell in cells}
-    assert rows["near(n1, n0)"] == "true"
-    assert rows["near(n1, s1)"] == "closed"
 
 
 def test_queries_that_are_all_true_have_no_metrics(toy_folder: Path, tmp_path: Path) -> None:

@@ -6,7 +6,6 @@ import pytest
 from typer.testing import CliRunner
 
 import r2n
-from r2n.cli import app
 from tests.command_line import document, invoke, run
 
 runner = CliRunner()
@@ -56,15 +55,6 @@ def test_json_says_what_was_counted(problem: Path) -> None:
         "constraints"
     ]
     assert (found["stopped"], found["unwritable"]) == (None, 0)
-
-
-def test_what_was_done_is_said(problem: Path) -> None:
-    result = runner.invoke(
-        app, ["mine", str(problem), "--seconds", "0.000000001", "--out", str(problem.parent / "m.r2n")]
-    )
-    assert "0 rules, 0 constraints mined" in result.stderr
-    assert "the time was over at bodies of length 1, after 0 of 4 parts" in result.stderr
-    assert "written to" in result.stderr
 
 
 @pytest.mark.parametrize(

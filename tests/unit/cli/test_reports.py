@@ -93,18 +93,6 @@ def test_a_report_elsewhere(runs: Path, tmp_path: Path) -> None:
     assert "holds no run" in invoke("report", tmp_path, code=2)
 
 
-def test_compare_on_the_screen(runs: Path) -> None:
-    out = invoke("compare", runs / "one", runs / "two")
-    assert "seed" in out
-    assert "test: classification of 4 queries" in out
-    assert "test: minus one, query by query" in out
-    assert "log_loss" in out
-    assert "6 tests were made, and each p is for one of them alone" in out
-    same = invoke("compare", runs / "one", runs / "one", "--split", "test")
-    assert "the runs differ in nothing that a result depends on" in same
-    assert "1.0000" in same
-
-
 def test_compare_as_page_and_json(runs: Path, tmp_path: Path) -> None:
     html = tmp_path / "compared.html"
     arguments = ["compare", runs / "one", runs / "two", "--split", "test", "--html", html, "--json"]
@@ -116,24 +104,9 @@ def test_compare_as_page_and_json(runs: Path, tmp_path: Path) -> None:
     assert f"the comparison is in {html}" in result.stderr
 
 
-def test_compare_tells_why_there_is_no_test(runs: Path, tmp_path: Path) -> None:
-    folder = write_toy_problem(tmp_path / "towns")
-    lines = (folder / "test.tsv").read_text().splitlines()
-    (folder / "test.tsv").write_text("".join(f"{line}\n" for line in lines[:-1]))
-    invoke("train", folder, "--out", tmp_path / "run", *QUICK)
-    out = invoke("compare", runs / "one", tmp_path / "run", "--split", "test")
-    assert (
-        "test: run is not tested against one: the queries are not the same: 1 atom asked of the first run alone" in out
-    )
-
-
 def test_compare_refuses_before_any_work(runs: Path, tmp_path: Path) -> None:
-    assert "one run alone" in invoke("compare", runs / "one", code=2)
-    assert "holds no run" in invoke("compare", runs / "one", tmp_path, code=2)
-    assert "make it first" in invoke(
-        "compare", runs / "one", runs / "two", "--html", tmp_path / "none" / "x.html", code=2
-    )
-    assert "has no queries 'dev'" in invoke("compare", runs / "one", runs / "two", "--split", "dev", code=2)
+    both, page = (runs / "one", runs / "two"), tmp_path / "none" / "x.html"
+    assert "make it first" in invoke("compare", *both, "--html", page, code=2)
     damaged = Path(shutil.copytree(runs / "one", tmp_path / "damaged"))
     checkpoint = next(damaged.glob("checkpoint-*"))
     checkpoint.write_bytes(checkpoint.read_bytes()[:-4])

@@ -25,13 +25,6 @@ def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "run"
 
 
-def test_a_table_of_rules(run_folder: Path) -> None:
-    shown = invoke("rules", str(run_folder))
-    assert "pen-pals, valid: ap" in shown
-    assert "without any rule" in shown
-    assert "neighbours: near(x, y) & liesIn(x, z) -> liesIn(y, z)" in shown
-
-
 def test_one_json_document(run_folder: Path) -> None:
     document = json.loads(invoke("rules", str(run_folder), "--json", "--split", "test"))
     assert document["split"] == "test"

@@ -115,7 +115,8 @@ def test_a_ranking_of_a_sample_says_so(tmp_path: Path) -> None:
     assert low < document["metrics"]["mrr"] < high
     shown = invoke("evaluate", run, "--sample", "50", "--seed", "3")
     assert "a sample" in shown
-    assert f"{low:.4f} to {high:.4f}" in shown
+    assert f"{low:.4f}" in shown
+    assert f"{high:.4f}" in shown
     assert "sample" not in invoke("evaluate", run)
 
 
@@ -144,25 +145,6 @@ def test_memory_is_handed_on_in_bytes(tmp_path: Path, monkeypatch: pytest.Monkey
         assert "'much' is no size of memory" in invoke(*arguments, "--memory", "much", code=2)
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ("training.epoch=3", "unknown key 'epoch'"),
-        ("epochs=3", "is no assignment"),
-    ],
-)
-def test_a_wrong_change_is_refused(change: str, message: str, tmp_path: Path) -> None:
-    folder = write_toy_problem(tmp_path / "towns")
-    assert message in invoke("train", str(folder), "--out", str(tmp_path / "run"), "--set", change, code=2)
-    assert not (tmp_path / "run").exists()
-
-
-def test_a_run_is_not_overwritten_and_a_missing_one_is_named(run_folder: Path, tmp_path: Path) -> None:
-    problem = run_folder.parent / "towns"
-    assert "already holds a run" in invoke("train", str(problem), "--out", str(run_folder), code=2)
-    assert "holds no run" in invoke("predict", str(tmp_path), "liesIn(n1, ?)", code=2)
-
-
 def test_a_run_is_resumed_with_its_own_options(tmp_path: Path) -> None:
     problem, out = str(write_toy_problem(tmp_path / "towns")), str(tmp_path / "run")
     begun = ("--out", out, "--seed", "4", "--set", "training.epochs=3", "--set", "model.dim=4")
@@ -174,22 +156,15 @@ def test_a_run_is_resumed_with_its_own_options(tmp_path: Path) -> None:
     assert "training.epochs = 3 (the problem file: 60)" in result.stderr
 
 
-@pytest.mark.parametrize(
-    ("changed", "message"),
-    [
-        (("--set", "training.epochs=9"), "training.epochs = 60, and goes on with that; now it is to be 9"),
-        (("--seed", "1"), "seed = 0, and goes on with that; now it is to be 1"),
-        (("--device", "cpu"), 'training.device = "auto", and goes on with that; now it is to be "cpu"'),
-    ],
-)
-def test_a_run_is_not_resumed_with_others(changed: tuple[str, ...], message: str, run_folder: Path) -> None:
+def test_a_run_is_not_resumed_with_others(run_folder: Path) -> None:
     problem = str(run_folder.parent / "towns")
-    text = invoke("train", problem, "--out", str(run_folder), "--resume", *changed, code=2)
-    assert f"the run in {run_folder} was begun with {message}" in text
+    text = invoke("train", problem, "--out", str(run_folder), "--resume", "--device", "cpu", code=2)
+    told = 'was begun with training.device = "auto", and goes on with that; now it is to be "cpu"'
+    assert f"the run in {run_folder} {told}" in text
     assert "leave it out, or give another --out" in text
 
 
-def test_the_mirror_and_constraints_stand_beside_a_ranking(tmp_path: Path) -> None:
+def test_baselines_and_constraints_stand_with_a_ranking(tmp_path: Path) -> None:
     folder, out = write_ordered_problem(tmp_path / "road"), str(tmp_path / "run")
     shown = invoke("train", str(folder), "--out", out, "--set", "model.rules=counted")
     assert "without reasoning" in shown
@@ -207,18 +182,6 @@ def test_the_mirror_and_constraints_stand_beside_a_ranking(tmp_path: Path) -> No
     assert "road, test, with constraints" in shown
     assert "constraints: irreflexive 1" in shown
     assert "no kind of constraint 'loops'" in invoke("evaluate", out, "--kind", "loops", code=2)
-
-
-def test_rules_that_are_better_alone_are_told(tmp_path: Path) -> None:
-    folder = write_ordered_problem(tmp_path / "road")
-    arguments = ["train", str(folder), "--out", str(tmp_path / "run"), "--set", "training.epochs=0", "--json"]
-    result = runner.invoke(app, arguments)
-    assert result.exit_code == 0, result.output
-    report = next(part for part in json.loads(result.stdout)["reports"] if part["split"] == "test")
-    alone, own = report["baselines"]["rules alone"]["mrr"], report["metrics"]["mrr"]
-    assert alone > own + 0.02, "nothing was trained"
-    said = f"reach mrr {alone:.3f}, and all together {own:.3f}: the network does not earn its cost"
-    assert f"note: test: the rules alone, counted, {said}" in result.stderr
 
 
 def test_probabilities_that_are_not_calibrated_are_told_wherever_calibration_is(tmp_path: Path) -> None:

@@ -41,34 +41,6 @@ def named(model: R2N, predicate: str, *constants: str) -> set[tuple[str, str]]:
     return set(channel_weights(model, model.collate(graph), ids))
 
 
-WORDS = {(f"channel '{kind} of paper words'", "pair") for kind in ("difference", "product", "overlap")}
-
-
-def test_texts_of_a_pair_are_compared_in_three_ways_and_vectors_are_one() -> None:
-    model = network("pair")
-    assert named(model, "same", "p1", "p2") == {*WORDS, ("channel 'paper vectors'", "pair")}
-    assert named(model, "good", "p1") == {
-        ("channel 'paper words'", "position 1"),
-        ("channel 'paper vectors'", "position 1"),
-    }
-    assert named(model, "wrote", "ann", "p1") == {
-        ("channel 'learned vectors'", "position 1"),
-        ("channel 'paper words'", "position 2"),
-        ("channel 'paper vectors'", "position 2"),
-    }
-    assert named(model, "alike", "i0", "p1") == {
-        ("channel 'image vectors'", "position 1"),
-        ("channel 'paper words'", "position 2"),
-        ("channel 'paper vectors'", "position 2"),
-    }
-
-
-def test_each_constant_by_itself_is_there_where_it_is_read() -> None:
-    found = named(network("pair", pair="concatenate"), "same", "p1", "p2")
-    assert found >= {("channel 'paper words'", "position 1"), ("channel 'paper vectors'", "position 2")}
-    assert not WORDS & found
-
-
 def test_an_encoder_has_a_channel_of_words_and_one_of_vectors_and_a_module_none() -> None:
     papers = {("channel 'paper words'", "each constant"), ("channel 'paper vectors'", "each constant")}
     assert named(network("distmult"), "same", "p1", "p2") == papers

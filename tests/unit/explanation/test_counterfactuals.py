@@ -11,13 +11,6 @@ from r2n.explanation.neighbourhood import Neighbourhood, WhatIf, mean_logits
 from r2n.logic.parser import parse_theory
 from tests.unit.explanation.small_model import codes, explained
 
-NETWORKS = {
-    "full": ("grounding.strategy=full", "model.evidence_input=add"),
-    "known-body": ("grounding.strategy=known-body", "model.evidence_input=only"),
-    "unread": ("grounding.strategy=known-body",),
-    "reciprocal": ("grounding.strategy=known-body", "model.evidence_input=add", "grounding.reciprocal=true"),
-}
-
 
 def changed_theory(toy: Problem, rule: str) -> Problem:
     declared = "domain town, valley\npredicate liesIn(town, valley)\npredicate near(town, town) closed\n"
@@ -66,26 +59,6 @@ def test_the_set_that_flips_an_answer_flips_it_and_no_part_in_order_does(toy: Pr
     assert abs(largest[0].logit - logits[0]) == max(abs(other.logit - logits[0]) for other in found.of_facts())
     neither = Counterfactuals(model, near, Flip(asked[:1], None), facts[:0], (), near.logits)
     assert neither.minimal_flip_set() is None
-
-
-@pytest.mark.parametrize("name", NETWORKS)
-@pytest.mark.parametrize("false", [False, True])
-def test_a_fact_that_only_takes_away_is_taken_out_of_the_graph_as_it_is(toy: Problem, name: str, false: bool) -> None:
-    model = explained(toy, "model.layers=2", *NETWORKS[name])
-    asked = codes(model, "liesIn(n5, north)", "liesIn(s5, north)")
-    near = Neighbourhood.around(model.members, asked)
-    made = FactChanges(model, near)
-    facts = made.asserted(10)
-    assert len(facts)
-    assert len(made.asserted(1)) == 1
-    assert made.only_remove(facts, false=false).all()
-    pairs = np.stack([np.arange(len(facts)), np.arange(len(facts))], axis=1)
-    found = near.changed(made.changes(facts, pairs, len(facts), false=false))
-    for fact, logits in zip(facts, found, strict=True):
-        gone = np.array([fact])
-        is_open = "liesIn" in model.names(gone)[0]
-        again = model.networks_if(WhatIf(unknown=gone, false=gone[: int(false and is_open)]))
-        np.testing.assert_allclose(logits, mean_logits(again, asked), atol=1e-9)
 
 
 def test_a_closed_fact_that_is_taken_back_is_read_as_false(toy: Problem) -> None:

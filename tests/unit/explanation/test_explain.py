@@ -9,38 +9,11 @@ from r2n.data.problem import Problem
 from r2n.explanation import explain as module
 from r2n.explanation.counted import CountedAtom
 from r2n.explanation.explain import MOST_MEMBERS, RankedRule, ReasonTree, explain, ground_text, ranked
-from r2n.explanation.neighbourhood import Neighbourhood
-from r2n.explanation.records import Reason
 from r2n.logic.parser import parse_theory
 from r2n.network.mixture import WEIGHTINGS, Weighting
 from tests.unit.explanation.small_model import code, codes, explained, predictor_of
 
 COUNTED = ("model.rules=counted", "model.reasoner=none")
-
-
-def every(reasons: tuple[Reason, ...]) -> list[Reason]:
-    """All reasons of a tree."""
-    return [found for reason in reasons for found in (reason, *(r for m in reason.because for r in every(m.reasons)))]
-
-
-def test_the_parts_fit_each_other(toy: Problem) -> None:
-    model = explained(toy, "model.layers=2", "model.evidence_input=add")
-    both = codes(model, "liesIn(n5, south)", "liesIn(n5, north)")
-    found = explain(model, int(both[0]), depth=2, top=2, against=int(both[1]))
-    assert found.atom == "liesIn(n5, south)"
-    assert found.belief.logit == pytest.approx(model.logits(both)[0])
-    assert [layer.layer for layer in found.layers] == [0, 1, 2]
-    assert found.layers[-1].logit == pytest.approx(found.belief.logit, abs=1e-6)
-    assert len(found.reasons) == 2
-    assert found.fidelity is not None
-    assert (found.fidelity.listed, found.fidelity.ground_rules) == (2, 4)
-    assert found.contrast is not None
-    assert found.contrast.difference == pytest.approx(-np.diff(model.logits(both))[0])
-    assert len(found.contrast.reasons) == 2
-    assert {other.kind for other in found.counterfactuals} >= {"not known", "without rule"}
-    alone = explain(model, int(both[0]), depth=0)
-    assert alone.reasons == ()
-    assert alone.layers
 
 
 @pytest.mark.parametrize(
@@ -68,30 +41,6 @@ def test_what_speaks_for_an_atom_comes_first_and_the_limit_keeps_the_strongest(t
     assert shown[3] == [0.12, 0.05, -0.3]
     assert shown[4] == [0.12, 0.05, 0.04, -0.3]
     assert shown[0] == []
-
-
-def test_an_atom_is_explained_once_to_a_depth_and_no_reason_is_its_own(toy: Problem) -> None:
-    model = explained(toy, "model.layers=2")
-    asked = code(model, "liesIn(n5, south)")
-    near, sizes, tree = Neighbourhood.around(model.members, np.array([asked])), [], ReasonTree(model, 3)
-    for depth in range(4):
-        tree = ReasonTree(model, 3)
-        assert len(tree.grow(asked, near, depth)) == 4
-        sizes.append(len(every(tree.reasons(asked))))
-    assert sizes[:2] == [0, 3]
-    assert sizes[1] < sizes[2] <= sizes[3]
-    reasons = every(tree.reasons(asked))
-    members = [m for reason in reasons for m in reason.because]
-    with_reasons = [m.atom for m in members if m.reasons]
-    assert with_reasons
-    assert len(with_reasons) == len(set(with_reasons))
-    assert any(m.is_explained_above for m in members)
-    assert not any(m.is_explained_above and m.reasons for m in members)
-    for reason in reasons:
-        assert not any(reason.ground_rule == below.ground_rule for m in reason.because for below in m.reasons)
-    known = [m for m in members if m.belief.known or m.belief.closed]
-    assert known
-    assert not any(m.reasons for m in known), "what is known needs no reason"
 
 
 def test_of_a_wide_ground_rule_the_largest_effects_are_listed(toy: Problem) -> None:

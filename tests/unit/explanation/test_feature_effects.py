@@ -58,34 +58,6 @@ def test_words_are_listed_with_their_constant_the_largest_effect_first_and_only_
     assert not words(effects(made, code=code, most=0))
 
 
-def test_a_word_that_training_never_saw_has_an_effect_through_the_overlap_alone() -> None:
-    """`unseen` of p4 is in no vocabulary: a constant by itself is read without it."""
-    made = rerun(TEXTS_ONLY, reasoner="none")
-    alone = words(effects(made, code=code_of(TEXTS_ONLY, "good", "p4")))
-    assert alone["word 'unseen'", "p4"] == pytest.approx(0, abs=1e-9)
-    assert abs(alone["word 'dogs'", "p4"]) > 1e-3
-    code = code_of(TEXTS_ONLY, "same", "p4", "p2")
-    pair = words(effects(made, code=code))
-    assert pair["word 'unseen'", "p4"] == pytest.approx(made.logit(code) - made.without_word(code, "p4", "unseen"))
-    assert abs(pair["word 'unseen'", "p4"]) > 1e-3
-    for weight in made.model.atom_embedding.counts.values():  # pyright: ignore
-        weight.data.zero_()
-    assert words(effects(made, code=code))["word 'unseen'", "p4"] == pytest.approx(0, abs=1e-9)
-
-
-def test_texts_without_words_and_without_a_vocabulary() -> None:
-    """`-` and `!` have no words; p2 has some that no training text has."""
-    problem = featured_problem({"paper": {"p1": "-", "p2": "dogs", "p3": "!", "p4": "dogs"}})
-    for weights in ("binary", "tfidf"):
-        made = rerun(problem, word_weights=weights, word_min_texts=3)
-        assert not words(effects(made, code=code_of(problem, "same", "p1", "p3")))
-        code = code_of(problem, "same", "p2", "p4")
-        found = words(effects(made, code=code))
-        assert found.keys() == {("word 'dogs'", "p2"), ("word 'dogs'", "p4")}
-        wanted = made.logit(code) - made.without_word(code, "p4", "dogs")
-        assert found["word 'dogs'", "p4"] == pytest.approx(wanted, rel=1e-6, abs=1e-6)
-
-
 def test_without_features_nothing_is_listed_and_without_those_of_an_atom_the_channels() -> None:
     problem = featured_problem({})
     assert effects(rerun(problem, input="distmult"), code=code_of(problem, "same", "p1", "p2")) == ()

@@ -86,16 +86,3 @@ def test_many_changes_at_once_are_passes_over_changed_graphs(
         each = [by_a_pass(m, near.graph, gone[k], states[k]) for m in members]
         expected = [np.mean([logits[own].mean() for logits in each]) for own in near.rows]
         np.testing.assert_allclose(found[k], expected, atol=1e-9)
-
-
-def test_layers_and_ground_rules_of_an_atom(toy: Problem) -> None:
-    one = member(toy, 0, layers=2)
-    near = Neighbourhood.around([one], toy.test.atoms[:1])
-    assert near.layers == 2
-    assert len({float(near.out(layer)[0]) for layer in range(3)}) == 3
-    np.testing.assert_allclose(near.out(2), one(toy.test.atoms[:1]), atol=1e-9)
-    assert len(near.ground_rules_of(0))
-    for number in near.ground_rules_of(0).tolist():
-        rule, rows = near.located(number)
-        assert near.rows[0][0] in rows
-        assert number in near.numbers(rule)

@@ -20,14 +20,6 @@ def test_every_node_but_the_answer_is_the_child_of_one_other_a_column_left() -> 
         assert graph.nodes[child].column == graph.nodes[parent].column + 1
 
 
-def test_nodes_say_in_full_what_they_are() -> None:
-    first = next(node for node in GRAPH.nodes if node.kind == "rule")
-    rule = "neighborOf(france, italy) & locatedIn(france, europe) -> locatedIn(italy, europe)"
-    assert (first.name, first.note, first.title) == ("manifold", "+1.92", f"manifold +1.92: {rule}")
-    fact = next(node for node in GRAPH.nodes if node.name == "neighborOf(france, italy)")
-    assert fact.note == "true by the facts · answer without it 0.78"
-
-
 def test_reasons_that_stand_elsewhere_are_found() -> None:
     """An atom that is referred to first and explained later is expanded where it is nearest to the answer."""
     deep = Member("q(a)", TRUE, reasons=(Reason("t", "u(a) -> q(a)", 0.5, (Member("u(a)", TRUE),)),))

@@ -100,17 +100,6 @@ def test_of_too_many_those_with_a_shared_constant_come_first_then_an_even_sample
         assert found >= shared if most > len(shared) else found < shared
 
 
-def test_neither_zeros_nor_what_is_known_of_an_atom_make_it_similar() -> None:
-    """Evidence that is added to Emb^0 is left out of the comparison."""
-    made, code = member(0, evidence_input="add", layers=1), code_of("likes", "x0", "x1")
-    before = similar_facts([made], KNOWN, code, most=3)
-    assert made.model.known is not None
-    made.model.known.data *= 100
-    assert similar_facts([made], KNOWN, code, most=3) == before
-    made.model.constants.vectors.data.zero_()
-    assert {one.similarity for one in similar_facts([made], KNOWN, code, most=3)} == {0.0}
-
-
 def test_a_constant_without_a_vector_has_nothing_similar_and_is_similar_to_nothing(toy_run: Run) -> None:
     model = Model.from_run(toy_run).with_facts(["near(aa, n1)", "liesIn(aa, south)"], domains={"town": ["bb"]})
     base, known = model.network.base, model.changed.problem.knowledge
@@ -123,3 +112,14 @@ def test_a_constant_without_a_vector_has_nothing_similar_and_is_similar_to_nothi
     assert found("bb") == found("aa") == set()
     assert "liesIn(s1, south)" in found("n5")
     assert "liesIn(aa, south)" not in found("n5")
+
+
+def test_neither_zeros_nor_what_is_known_of_an_atom_make_it_similar() -> None:
+    """Evidence that is added to Emb^0 is left out of the comparison."""
+    made, code = member(0, evidence_input="add", layers=1), code_of("likes", "x0", "x1")
+    before = similar_facts([made], KNOWN, code, most=3)
+    assert made.model.known is not None
+    made.model.known.data *= 100
+    assert similar_facts([made], KNOWN, code, most=3) == before
+    made.model.constants.vectors.data.zero_()
+    assert {one.similarity for one in similar_facts([made], KNOWN, code, most=3)} == {0.0}

@@ -235,12 +235,12 @@ def test_rules_that_hurt_are_told_and_those_that_help_are_not(tmp_path: Path) ->
     noise, alike = (linked_items(alike=kind) for kind in (False, True))
     hurt = compared(noise, tmp_path / "hurt", "model.evidence_input=only")  # the links alone, and they say nothing
     assert hurt.baselines["without reasoning"]["ap"] > hurt.metrics["ap"] + 0.1
-    note, *others = baseline_notes(hurt.to_dict())
+    note, *others = baseline_notes(hurt)
     assert note.startswith("test: reasoning makes it worse: ap 0.")
     assert f"{hurt.baselines['without reasoning']['ap']:.3f} without reasoning (difference -0." in note
     helped = compared(alike, tmp_path / "helped")
     assert helped.metrics["ap"] > helped.baselines["without reasoning"]["ap"] + 0.05
-    assert not any("worse" in note for note in baseline_notes(helped.to_dict()))
+    assert not any("worse" in note for note in baseline_notes(helped))
     assert not any("worse" in note for note in others), "once"
 
 

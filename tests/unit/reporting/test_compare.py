@@ -117,18 +117,6 @@ def towns(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_toy_problem(tmp_path_factory.mktemp("paired") / "towns")
 
 
-METRICS = {"classified": ["ap", "log_loss", "brier"], "ranked": ["mrr", "hits@1", "hits@10"]}
-
-
-@pytest.mark.parametrize("kind", METRICS)
-def test_a_run_does_not_differ_from_itself(kind: str, request: pytest.FixtureRequest) -> None:
-    run = compared(request.getfixturevalue(kind))
-    found = paired_tests("test", run, run, "again")
-    assert (found.run, found.why_not) == ("again", "")
-    assert [test.metric for test in found.tests] == METRICS[kind]
-    assert {(test.difference, test.p, test.queries) for test in found.tests} == {(0.0, 1.0, len(run.problem.test))}
-
-
 def test_queries_are_matched_by_name_whatever_their_codes(towns: Path, tmp_path: Path) -> None:
     """A town more gives every atom another code; the queries, and which logit is whose, stay."""
     other = tmp_path / "more"

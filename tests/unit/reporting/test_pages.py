@@ -19,17 +19,11 @@ from r2n.reporting import pages
 from r2n.reporting.compare import ComparedSplit, Comparison, PairedTests
 from r2n.reporting.pages import (
     compare_page,
-    count,
     explanation_page,
-    number,
     page,
-    percent,
     protocol_texts,
-    rank_texts,
     run_charts,
     run_page,
-    short,
-    signed,
 )
 from r2n.reporting.run_report import RunReport, SplitResult, TrainingData
 from tests.explanations import italy
@@ -99,16 +93,6 @@ def test_a_page_is_for_light_and_dark_for_paper_and_small_screens() -> None:
         assert scrolled == len(found.all("table"))  # a wide table scrolls in its own box
 
 
-def test_numbers_and_names_are_formatted() -> None:
-    assert (number(0.98765), number(None), number(nan), number(1.5, 1)) == ("0.9877", "", "", "1.5")
-    assert (signed(1.25), signed(-0.031), signed(None)) == ("+1.25", "\N{MINUS SIGN}0.03", "")
-    assert (count(12345), count(None)) == ("12,345", "")
-    assert (percent(0.983), percent(None)) == ("98.3\N{NO-BREAK SPACE}%", "")
-    assert short("x" * 10_000) == "x" * 159 + "\N{HORIZONTAL ELLIPSIS}"
-    assert short("abc", 2) == "a\N{HORIZONTAL ELLIPSIS}"
-    assert rank_texts() == ("1", "2-3", "4-10", "11-100", "above 100")
-
-
 def colours(block: str) -> dict[str, str]:
     """The variables of a block that are colours."""
     found = re.findall(r"--(\w+): #([0-9a-f]{3}(?:[0-9a-f]{3})?);", block)
@@ -139,20 +123,6 @@ def test_every_section_is_there() -> None:
     names = ["trained-on", "results", "training", "predicates", "reliability", "rules", "answers", "phases", "options"]
     assert [a["id"] for a in found.all("section")] == names
     assert [a["href"] for a in found.all("a")] == [f"#{name}" for name in names]
-    for text in (
-        "978 true atoms",
-        "and 3 more",
-        "Classification of 40 queries, 24 of them true.",
-        "0.4000 to 0.6000",
-        "near(x, y) & in(x, z) -> in(y, z)",
-        "(support 1,000, nothing known, fidelity 0.750)",
-        "75.0 %",
-        "With all rules the valid ap is 0.8750",
-        "chosen: many facts of countries",
-        "a note about countries",
-        "31.00",
-    ):
-        assert text in found.text
     assert "ap 0.5000 0.2500" in found.text  # the metric and its baseline
     widths = re.findall(r'<rect class="r\d" x="([0-9.]+)" width="([0-9.]+)"', html)
     assert [(float(x), float(w)) for x, w in widths] == [(0, 25), (25, 25), (50, 50), (100, 0), (100, 0)]
@@ -205,10 +175,6 @@ def test_an_explanation_is_drawn_and_written_as_lists() -> None:
     read = read_page(html)
     assert faults(html) == []
     assert (read.tags["svg"], read.tags["h2"], read.tags["b"]) == (1, 8, 0)
-    assert "if neighborOf(france, italy) were not known: 0.97 → 0.78" in read.text
-    assert "locatedIn(france, europe): believed 0.93" in read.text
-    assert "<b>" in read.text
-    assert re.findall(r'<i style="width:([0-9.]+)%">', html)[:4] == ["53.0", "91.0", "97.0", "56.5"]
     assert [value for _, value in read.attributes if value and "//" in value] == ["http://www.w3.org/2000/svg"]
     bare = read_page(explanation_page(Explanation("p(a)", Belief(0.2, -1.4), (), ())))
     assert (bare.tags["h2"], bare.tags["footer"]) == (0, 0)
@@ -217,15 +183,7 @@ def test_an_explanation_is_drawn_and_written_as_lists() -> None:
 def test_a_comparison_has_metrics_and_tests() -> None:
     html = compare_page(comparison())
     assert faults(html) == []
-    for text in (
-        "3 runs side by side",
-        "model.dim 8 b 4",
-        "ap 0.7500 0.5000",
-        "\N{MINUS SIGN}0.2500 \N{MINUS SIGN}0.5000 to \N{MINUS SIGN}0.1250 0.0100 1,200",
-        "c is not tested against a : the queries are not those of b.",
-        "2 tests were made",
-    ):
-        assert text in Page(html).text
+    assert "\N{MINUS SIGN}0.2500 \N{MINUS SIGN}0.5000 to \N{MINUS SIGN}0.1250 0.0100 1,200" in Page(html).text
     equal = compare_page(Comparison(("a", "b"), ("p", "p"), (0, 0), (), ()))
     assert faults(equal) == []
     assert "How it was tested" not in Page(equal).text

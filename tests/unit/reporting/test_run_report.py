@@ -9,7 +9,6 @@ import pytest
 from r2n.errors import DataError
 from r2n.evaluation.report import Report
 from r2n.explanation.rules import RuleReport
-from r2n.network.r2n import R2N
 from r2n.options import Options
 from r2n.reporting import run_report
 from r2n.reporting.answers import AnswerGroup
@@ -99,29 +98,6 @@ def test_of_many_rules_few_are_examined(classified: Kept, monkeypatch: pytest.Mo
 # training data, options, figures
 
 
-def test_the_problem_the_network_and_the_training(classified: Kept) -> None:
-    config = read_config(RunFolder(classified.folder))
-    found = training_data(classified.trained, config, 30)
-    facts = dict(found.facts)
-    assert found.problem == "towns"
-    assert facts["known"] == "44 true atoms"
-    assert facts["queries"] == "valid 4 (2 true), test 4 (2 true)"
-    assert facts["network"].startswith("complex of dim 8, 1 reasoning layer, ")
-    assert facts["grounding"].startswith("full, ")
-    assert facts["probabilities"] == "by one network, not calibrated"
-    assert facts["training"] == "30 epochs, bce loss, seed 0"
-    assert "torch" in facts["made with"]
-    assert facts["read from"].endswith("problem.toml")
-    assert found.domains == (("town", 16), ("valley", 2))
-    assert found.rules == ("rule neighbours: near(x, y) & liesIn(x, z) -> liesIn(y, z)",)
-    assert [(line.name, line.is_closed, line.true, line.queries) for line in found.predicates] == [
-        ("near", True, 32, 0),
-        ("liesIn", False, 12, 8),
-    ]
-    stopped = dict(training_data(classified.trained, config, 7).facts)
-    assert stopped["training"].startswith("7 of at most 30 epochs")
-
-
 def test_many_rules_and_predicates_are_cut(ranked: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
     config = read_config(RunFolder(ranked.folder))
     monkeypatch.setattr(run_report, "MOST_LISTED", 5)
@@ -131,16 +107,6 @@ def test_many_rules_and_predicates_are_cut(ranked: Kept, monkeypatch: pytest.Mon
     monkeypatch.setattr(run_report, "MOST_LISTED", 0)
     found = training_data(ranked.trained, config, None)
     assert (found.rules, found.more_rules) == ((), 1)
-
-
-def test_the_grounding_is_described(classified: Kept) -> None:
-    trained, config = classified.trained, read_config(RunFolder(classified.folder))
-    network = R2N.build(trained.knowledge, trained.options.changed(["model.layers=0"]).model)
-    bare = replace(trained, trained_networks=(network,))
-    assert dict(training_data(bare, config, None).facts)["grounding"].startswith("none is read")
-    options = trained.options.changed(["grounding.strategy=backward", "grounding.depth=3"])
-    found = training_data(replace(trained, options=options), config, None)
-    assert dict(found.facts)["grounding"].startswith("backward, width 1, depth 3")
 
 
 def test_options_say_where_they_come_from_and_figures_are_main_metrics_and_cost() -> None:

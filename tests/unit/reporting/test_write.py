@@ -3,18 +3,15 @@
 import json
 import os
 import shutil
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from r2n.errors import ConfigError
-from r2n.evaluation.report import Report
-from r2n.model.model import Model
 from r2n.reporting import write as write_module
 from r2n.reporting.profiling import PhaseCost
 from r2n.reporting.run_report import Training, read_training
-from r2n.reporting.write import Written, check_writable, write_file, write_page, write_results
+from r2n.reporting.write import check_writable, write_file, write_page, write_results
 from tests.html_pages import faults
 from tests.unit.reporting.conftest import Kept
 
@@ -30,17 +27,10 @@ def names(folder: Path) -> set[str]:
     return {path.name for path in folder.iterdir() if not path.name.startswith("checkpoint")}
 
 
-def write_both(folder: Path, trained: Model, reports: Sequence[Report], training: Training) -> Written:
-    written = write_results(folder, reports, training)
-    assert "report.html" not in names(folder)
-    write_page(folder, trained, reports, training, written)
-    return written
-
-
 def test_the_document_holds_all_reports_and_is_returned_as_written(classified: Kept, folder: Path) -> None:
-    written = write_both(folder, classified.trained, classified.reports, TRAINING)
-    assert written.failures == []
-    document = written.document
+    document, failures = write_results(folder, classified.reports, TRAINING)
+    assert "report.html" not in names(folder)
+    assert failures == write_page(folder, classified.trained, classified.reports, TRAINING) == []
     assert document == json.loads((folder / "report.json").read_text())
     assert (document["run"], document["epochs"]) == (str(folder), 30)
     assert [part["split"] for part in document["reports"]] == ["valid", "test"]
@@ -68,13 +58,14 @@ def test_a_failure_is_reported_and_nothing_else_is_lost(
         raise error
 
     monkeypatch.setattr(write_module, name, fails)
-    written = write_results(folder, classified.reports, TRAINING)
+    document, failures = write_results(folder, classified.reports, TRAINING)
     if name != "write_atomically":
-        write_page(folder, classified.trained, [], TRAINING, written)
-    (failure,) = written.failures
+        assert failures == []
+        failures = write_page(folder, classified.trained, [], TRAINING)
+    (failure,) = failures
     assert what in failure
     assert "the run is complete, and r2n report writes it again" in failure
-    assert len(written.document["reports"]) == 2
+    assert len(document["reports"]) == 2
     assert "report.html" not in names(folder)
     assert not [path for path in folder.iterdir() if path.suffix in (".tmp", ".part")]
 

@@ -1,6 +1,7 @@
 """The search of constants, all about one constant, and the run with its rules and its report."""
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ from r2n.model.model import Model
 from r2n.model.run import prepare_run
 from r2n.serving.about import AboutAnswer, about_constant, report_rules, search_constants
 from r2n.serving.requests import Limits
-from r2n.serving.session import Session, to_plain
+from r2n.serving.session import Session
 from r2n.serving.workers import run_job
 from tests.command_line import document
 from tests.featured_problem import featured_problem
@@ -54,9 +55,9 @@ def test_its_facts_are_all_that_name_it(session: Session) -> None:
     found = about(session, "n0")
     train = session.model.problem.train
     expected = [atom for atom in session.model.base.names(train.atoms) if "(n0, " in atom or ", n0)" in atom]
-    assert [fact.atom for fact in found.facts] == expected
+    assert [fact["atom"] for fact in found.facts] == expected
     assert found.facts_total == len(expected)
-    assert to_plain(found.facts[0]) == {"atom": "liesIn(n0, north)", "predicate": "liesIn", "truth": True}
+    assert found.facts[0] == {"atom": "liesIn(n0, north)", "predicate": "liesIn", "truth": True}
     assert found.domains == ("town",)
 
 
@@ -68,7 +69,7 @@ def test_its_predictions_are_the_answers_to_its_queries(session: Session, narrow
 
 
 def test_around_it_are_its_neighbours_and_what_links_them(session: Session) -> None:
-    drawn = to_plain(about(session, "north").neighbourhood)
+    drawn = about(session, "north").neighbourhood
     assert drawn["constants"][0] == {"name": "north", "known": True}
     members = {constant["name"] for constant in drawn["constants"]}
     assert {link["from"] for link in drawn["links"]} | {link["to"] for link in drawn["links"]} <= members
@@ -80,7 +81,7 @@ def test_around_it_are_its_neighbours_and_what_links_them(session: Session) -> N
 @pytest.mark.parametrize("name", STRANGE)
 def test_a_strange_name_is_itself(session: Session, name: str) -> None:
     found = about(session, name)
-    assert name in {constant.name for constant in found.neighbourhood.constants}
+    assert name in {constant["name"] for constant in found.neighbourhood["constants"]}
     assert session.model.predict(found.predictions[0].question)[0].constants[0] == name
 
 
@@ -89,12 +90,12 @@ def test_features_are_sent_and_predicates_of_any_arity_are_asked() -> None:
     options = problem.options.model.model_copy(update={"input": "distmult", "dim": 4})
     predictor = Model.from_run(prepare_run(problem, problem.options.model_copy(update={"model": options}), seed=0))
     found = about(Session(Path(), predictor, Limits()), "p1")
-    assert to_plain(found)["features"] == (
+    assert found.features == [
         {"domain": "paper", "name": "text", "text": "cats and dogs", "size": None},
         {"domain": "paper", "name": "vector", "text": None, "size": 2},
-    )
-    assert {"good(p1)", "between(p1, p2, p3)"} <= {fact.atom for fact in found.facts}
-    around = {(link.start, link.to) for link in found.neighbourhood.links if link.truth}
+    ]
+    assert {"good(p1)", "between(p1, p2, p3)"} <= {fact["atom"] for fact in found.facts}
+    around = {(link["from"], link["to"]) for link in found.neighbourhood["links"] if link["truth"]}
     assert {("p1", "p2"), ("p2", "p3")} <= around
 
 
@@ -108,7 +109,7 @@ def test_the_run_is_described(session: Session) -> None:
     assert found["domains"][1] == {"name": "valley", "constants": 2, "parts": []}
     assert found["predicates"][1] == {"name": "near", "domains": ["town", "town"], "closed": True}
     assert found["rules"][0]["name"] == "neighbours"
-    assert found["limits"] == session.limits.to_dict()
+    assert found["limits"] == asdict(session.limits)
 
 
 def test_the_rules_and_the_report_are_those_of_the_command_line(session: Session) -> None:

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from r2n.errors import ConfigError, DataError, Location
-from r2n.serving.session import JSON, Caret, Reply, Session, to_json
+from r2n.errors import ConfigError, DataError
+from r2n.serving.session import Caret, Session, to_json
 
 
 def test_rules_can_be_left_out(session: Session) -> None:
@@ -37,17 +37,3 @@ def test_json_is_ascii_and_finite() -> None:
     assert body.isascii()
     assert json.loads(body) == {"a": [1.5, None], "b": [None, name], "c": name}
     assert json.loads(to_json(Caret(name, 1))) == {"line": name, "column": 1}
-
-
-def test_an_error_says_what_where_and_what_to_do() -> None:
-    reply = Reply.from_error(DataError("no", where=Location(None, 1, 3, "p(,"), hint="yes"), at="queries[2]")
-    assert (reply.status, reply.kind) == (422, JSON)
-    expected = {"what": "no", "where": "queries[2]", "hint": "yes", "caret": {"line": "p(,", "column": 3}}
-    assert json.loads(reply.body) == expected
-
-
-def test_an_error_that_names_its_own_source_keeps_it() -> None:
-    reply = Reply.from_error(DataError("no", where=Location('with "p(a)"')), 404, at="queries[0]")
-    assert reply.status == 404
-    assert json.loads(reply.body) == {"what": "no", "where": 'with "p(a)"', "hint": None, "caret": None}
-    assert json.loads(Reply.from_error(DataError("no")).body)["where"] is None

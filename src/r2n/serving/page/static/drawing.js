@@ -3,14 +3,12 @@
  */
 
 import { address } from "./address.js";
-import { h, printable, s } from "./dom.js";
+import { printable, s } from "./dom.js";
 
 /** `of` is an atom or the name of a rule; `fact` can be left out. @typedef {{kind: "answer" | "atom" | "rule" | "more", of: string, fact: string | null}} DrawnNode */
-/** @typedef {{wide: string, narrow: string, nodes: DrawnNode[]}} Drawing */
+/** @typedef {{svg: string, nodes: DrawnNode[]}} Drawing */
 /** @typedef {{fact?: string, rule?: string}} Item */
 /** @typedef {{changes: import("./address.js").Changes, turn: (item: Item) => void}} Context */
-
-const NARROW = 620; // pixels
 
 const TAGS = new Set(["svg", "title", "desc", "g", "rect", "text", "path", "polyline", "circle"]);
 const ACTIVE = /^on|href|^style$|^src$/i; // attributes that no drawing has
@@ -25,24 +23,8 @@ export function svgElement(text) {
   return /** @type {SVGElement} */ (/** @type {unknown} */ (document.importNode(parsed, true)));
 }
 
-/** The drawing of an explanation, wide or narrow as there is room. @param {Drawing} drawing @param {Context} context */
-export function explanationDrawing(drawing, context) {
-  const holder = h("div", { class: "explanation-drawing" });
-  /** @type {boolean | null} */
-  let isNarrow = null;
-  const draw = () => {
-    const wasNarrow = isNarrow;
-    isNarrow = (holder.parentElement?.clientWidth ?? NARROW) < NARROW;
-    if (isNarrow !== wasNarrow)
-      holder.replaceChildren(withSwitches(isNarrow ? drawing.narrow : drawing.wide, drawing.nodes, context));
-  };
-  requestAnimationFrame(() => holder.parentElement && new ResizeObserver(draw).observe(holder.parentElement));
-  draw();
-  return holder;
-}
-
-/** @param {string} text @param {DrawnNode[]} nodes @param {Context} context */
-function withSwitches(text, nodes, context) {
+/** The drawing of an explanation, which scrolls where it is wider than the screen. @param {Drawing} drawing @param {Context} context */
+export function explanationDrawing({ svg: text, nodes }, context) {
   const svg = svgElement(text);
   svg.setAttribute("role", "group");
   svg.querySelector(":scope > title")?.remove();

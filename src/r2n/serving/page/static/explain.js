@@ -11,7 +11,7 @@ import { layersChart } from "./layers.js";
 import { bar, changesNote, effect, empty } from "./parts.js";
 import { reasonList } from "./reason_list.js";
 import { switches } from "./switches.js";
-import { apart, counted, parsedAtom, probability, signed } from "./words.js";
+import { apart, parsedAtom, probability, signed } from "./words.js";
 
 /** @typedef {import("./main.js").Setting} Setting */
 /** @typedef {import("./address.js").Changes} Changes */
@@ -164,7 +164,7 @@ function contrast(explanation) {
 /** What the answer rests on besides ground rules. @param {any} explanation */
 function basis(explanation) {
   const parts = [];
-  if (explanation.fidelity?.ground_rules) parts.push(h("p", {}, fidelity(explanation.fidelity)));
+  if (explanation.fidelity?.ground_rules) parts.push(h("p", {}, `Ground rules: ${explanation.fidelity.text}.`));
   if (explanation.turned_by) {
     const without = explanation.turned_by.what.map((/** @type {string} */ what) => h("li", {}, name(what)));
     parts.push(
@@ -191,16 +191,6 @@ function inputLine(item) {
   if ("similarity" in item)
     return h("li", {}, name(item.atom), ` ${item.similarity.toFixed(2)}, ${item.known ? "true" : "false"}`);
   return h("li", {}, name(`${item.part} of ${item.of}`, "plain"), " ", signed(item.effect));
-}
-
-/** @param {any} shares */
-function fidelity(shares) {
-  const rules = counted(shares.ground_rules, "ground rule");
-  if (shares.sufficiency === null || shares.necessity === null)
-    return `The answer is the same without any of its ${rules}.`;
-  if (shares.listed >= shares.ground_rules) return `These are all of its ${rules}.`;
-  const left = (1 - shares.necessity).toFixed(2);
-  return `The ${shares.listed} listed of its ${rules} alone give ${shares.sufficiency.toFixed(2)} of what ground rules do; without them ${left} is left.`;
 }
 
 /** @param {Setting} setting @param {string} atom @param {Changes} changes */
