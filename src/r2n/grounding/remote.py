@@ -386,12 +386,12 @@ def write_remote(
     for number, rule in enumerate(rules):
         progress("ground", number, len(rules))
         start, query, path = perf_counter(), rule_query(tables, grounder, rule), scratch / f"rule={number}"
-        limit, estimate, select = inner.max_groundings, query.estimate(), ground_select(tables, query)
-        if estimate > limit // COUNT_FIRST:
+        limit, select = inner.max_groundings, ground_select(tables, query)
+        if query.estimate() > limit // COUNT_FIRST:
             counted = exp.select(exp.alias_(exp.Count(this=exp.Star()), "n")).from_(select.copy().subquery("found"))
             check_budget(rule, int(engine.run(counted)["n"][0]), limit, exact=True)
         engine.write(spark_sql(select), path)
-        parts.append(RuleParts.from_folder(path, rule.name, estimate, perf_counter() - start))
+        parts.append(RuleParts.from_folder(path, rule.name, perf_counter() - start))
         check_budget(rule, parts[-1].ground_rules, limit, exact=True)
 
     def tally(view: str, hashed: str) -> Tally:

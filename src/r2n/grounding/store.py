@@ -117,14 +117,6 @@ def shown_size(size: int) -> str:
     return f"{number:,.0f} {unit}" if number >= 100 else f"{number:.3g} {unit}"
 
 
-@dataclass(frozen=True, eq=False)
-class Answer:
-    """The substitutions of a query, unsorted and distinct, and the expected number of them."""
-
-    substitutions: Substitutions
-    estimate: int
-
-
 class Store(Tables):
     """The tables of a knowledge base, each made at its first use: as arrays, and in an engine for large joins."""
 
@@ -208,15 +200,15 @@ class Store(Tables):
         domains = zip(query.rule.variables, self.domains(query.rule), strict=True)
         return prod(len(domain) for name, domain in domains if name not in query.variables)
 
-    def substitutions(self, query: RuleQuery, max_groundings: int) -> Answer:
-        """The answer to a query; refused if its rule would have more than `max_groundings` ground rules."""
+    def substitutions(self, query: RuleQuery, max_groundings: int) -> Substitutions:
+        """The answer to a query, unsorted and distinct; refused if its rule would have more ground rules than this."""
         box = self.box(query)  # of the variables that the query does not bind, for every substitution
         if not self.engine.takes_all:
             each = BYTES_OF_BINDING * (len(query.variables) + 2)
             with suppress(TooManyRowsError):
                 found = joined(query, self.language, self.ceiling.fitting(each, MOST_ROWS))
                 self._check(query.rule, len(found) * box, max_groundings, exact=True)
-                return Answer(found, len(found))
+                return found
         return self._from_engine(query, box, max_groundings)
 
     def _check(self, rule: Rule, estimate: int, max_groundings: int, *, exact: bool) -> None:
@@ -225,7 +217,7 @@ class Store(Tables):
         what = f"rule '{rule.name}' with {'' if exact else 'about '}{estimate:,} ground rules"
         self.ceiling.check(estimate * _bytes_of_ground_rule(rule), what=what, ways_out=CHEAPER_SETTINGS)
 
-    def _from_engine(self, query: RuleQuery, box: int, max_groundings: int) -> Answer:
+    def _from_engine(self, query: RuleQuery, box: int, max_groundings: int) -> Substitutions:
         """The answer by a database; an estimate that covers all conditions may refuse before the work."""
         select, outputs = self._compiled(query)
         fitting = self.ceiling.fitting(_bytes_of_ground_rule(query.rule), max_groundings)
@@ -244,7 +236,7 @@ class Store(Tables):
         rows = np.stack(list(answer.values())).astype(np.int64, copy=False)
         if rows.shape[1] * box > fitting:
             check_count()
-        return Answer(rows[: len(query.variables)].T, estimate)
+        return rows[: len(query.variables)].T
 
     def _compiled(self, query: RuleQuery) -> tuple[ConjunctiveSelect, list[Expression]]:
         """A query in SQL and its output columns, at least one, with its tables loaded into the engine."""

@@ -148,28 +148,15 @@ class Batch:
     kept: Int64[Tensor, " atoms"]
 
 
-def subgraph(graph: FactorGraph, rows: Int64[Tensor, " batch"], steps: int | None = None) -> Batch:
-    """The ground rules within `steps` of the atoms in `rows` (None: any number of steps), with all their atoms.
-
-    `steps` reasoning layers give the atoms in `rows` the same embeddings here as in the full graph.
-    """
-    reached = torch.zeros(len(graph.atoms), dtype=torch.bool)
-    reached[rows] = True
-    kept = [torch.zeros(len(part), dtype=torch.bool) for part in graph.neighbours]
-    done = 0
-    while steps is None or done < steps:
-        before = int(reached.sum())
-        kept = [reached[part].any(dim=1) for part in graph.neighbours]
-        for part, keep in zip(graph.neighbours, kept, strict=True):
-            reached[part[keep].flatten()] = True
-        done += 1
-        if int(reached.sum()) == before:
-            break
-    return _cut(graph, reached, kept, rows)
+def subgraph(graph: FactorGraph, rows: Int64[Tensor, " batch"]) -> Batch:
+    """All that is connected to the atoms in `rows`."""
+    component = components(graph)
+    return _cut(graph, torch.isin(component, component[rows]), rows)
 
 
-def _cut(graph: FactorGraph, atoms: Tensor, kept: list[Tensor], rows: Tensor) -> Batch:
-    """The graph of the marked atoms and ground rules."""
+def _cut(graph: FactorGraph, atoms: Tensor, rows: Tensor) -> Batch:
+    """The graph of some connected components, given by their atoms."""
+    kept = [atoms[part].any(dim=1) for part in graph.neighbours]
     new_row = torch.cumsum(atoms, 0) - 1
     answered = int(atoms[: graph.answered].sum())
     neighbours = tuple(new_row[part[keep]] for part, keep in zip(graph.neighbours, kept, strict=True))
@@ -202,12 +189,5 @@ def component_batches(graph: FactorGraph, wanted: Bool[Tensor, " atoms"], batche
     chosen = order[sizes[order] > 0]
     part_of[chosen] = torch.arange(len(chosen)) % batches
     of_atom = part_of[component]
-    return [
-        _cut(
-            graph,
-            of_atom == i,
-            [of_atom[part[:, 0]] == i for part in graph.neighbours],
-            ((of_atom == i) & wanted).nonzero().flatten(),
-        )
-        for i in range(min(batches, len(chosen)))
-    ]
+    parts = [of_atom == i for i in range(min(batches, len(chosen)))]
+    return [_cut(graph, part, (part & wanted).nonzero().flatten()) for part in parts]

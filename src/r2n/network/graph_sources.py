@@ -157,7 +157,7 @@ class GraphSource(ABC):
             return self._subgraphs.around(wanted, steps=steps, without=without if self.known_in_bodies else None)
         full, codes = self._subgraphs.graph, torch.from_numpy(wanted)
         inside = full.contains(codes)
-        graph = subgraph(full, full.rows(codes[inside])).graph  # all that is connected to them
+        graph = subgraph(full, full.rows(codes[inside])).graph
         if len(graph.atoms) == len(full.atoms):
             graph = full
         if bool(inside.all()):

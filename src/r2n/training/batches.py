@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -181,16 +181,8 @@ class Step:
         return cls(layout, layout.graph.to(device), targets.to(device), known.to(device))
 
 
-@runtime_checkable
-class OwnStep(Protocol):
-    """A step that computes its own losses, without a graph."""
-
-    def losses(self, model: R2N, options: TrainingOptions) -> Losses:
-        """The loss and its parts."""
-        ...
-
-
-AnyStep = Step | OwnStep
+AnyStep = Any
+"""A step, or an object without a graph whose `losses(model, options)` are the loss and its parts."""
 
 
 @runtime_checkable

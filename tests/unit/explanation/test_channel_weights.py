@@ -63,12 +63,6 @@ def test_texts_of_a_pair_are_compared_in_three_ways_and_vectors_are_one() -> Non
     }
 
 
-def test_each_constant_by_itself_is_there_where_it_is_read() -> None:
-    found = named(network("pair", pair="concatenate"), "same", "p1", "p2")
-    assert found >= {("channel 'paper words'", "position 1"), ("channel 'paper vectors'", "position 2")}
-    assert not WORDS & found
-
-
 def test_an_encoder_has_a_channel_of_words_and_one_of_vectors_and_a_module_none() -> None:
     papers = {("channel 'paper words'", "each constant"), ("channel 'paper vectors'", "each constant")}
     assert named(network("distmult"), "same", "p1", "p2") == papers

@@ -30,7 +30,6 @@ implicit loop: [p(x, x), q(x)]
     )
 )
 GRAPH = FactorGraph.from_grounding(FullGrounder().ground(Store(KNOWLEDGE)), atoms=np.arange(KNOWLEDGE.base.size))
-ALONE = slice(12, 15)  # codes of alone(a), alone(b), alone(c)
 
 
 def network(seed: int = 0, **options: Any) -> R2N:
@@ -91,15 +90,6 @@ def test_a_hidden_atom_never_tells_its_label(reads: str) -> None:
     assert torch.equal(answers[0], answers[2])
     shown = [said(model, known=states(known)).atoms for known in (FALSE, TRUE)]
     assert not torch.equal(*shown)
-
-
-def test_an_atom_in_no_ground_rule_keeps_its_input_embedding() -> None:
-    model = network()
-    assert model.atom_output is not None
-    torch.testing.assert_close(said(model).atoms[ALONE], model.atom_output(model.embed(model.collate(GRAPH))[ALONE]))
-    zero = network(isolated="zero")
-    assert zero.atom_output is not None
-    torch.testing.assert_close(said(zero).atoms[ALONE], zero.atom_output(torch.zeros(3, 4)))
 
 
 def test_options_are_given_as_one_object_by_name_or_both() -> None:

@@ -111,21 +111,6 @@ def test_a_graph_made_elsewhere_refuses_rows_with_atoms_that_it_has_not(toy: Pro
         logits.rows(int(toy.knowledge.base.decode(toy.test.atoms[:1])[0][0]), 1, given)
 
 
-@pytest.mark.parametrize("grounder", [BackwardGrounder(1, 2), BackwardGrounder(0, 1)], ids=str)
-def test_few_candidates_at_once_make_no_difference(
-    grounder: Grounder, toy: Problem, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    side = QueryPattern.of(toy.knowledge.base, 0, 0)
-    given = side.given(np.unique(side.located(np.arange(*side.bounds))[0]))
-    for reads in ("off", "only"):
-        logits = AtomLogits(network(toy, reads), GroundedOnDemand.of(toy.knowledge, grounder), toy.train)
-        expected = logits.rows(0, 0, given)
-        with monkeypatch.context() as patch:
-            patch.setattr(scoring, "CANDIDATES_BY_CODE", 20)
-            patch.setattr(scoring, "ATOMS_WITH_THEIR_OWN_RULES", 5)
-            np.testing.assert_allclose(logits.rows(0, 0, given), expected, rtol=1e-5, atol=1e-6)
-
-
 def test_no_rows_are_no_logits(toy: Problem) -> None:
     for grounder in GROUNDERS:
         logits = AtomLogits(network(toy, "off"), GroundedOnDemand.of(toy.knowledge, grounder), toy.train)

@@ -105,22 +105,6 @@ def test_a_loss_that_is_no_number_stops_with_the_epoch_and_the_largest_parameter
     assert "lower training.learning_rate, set training.clip, or choose another aggregation" in text
 
 
-def test_the_weights_before_the_divergence_are_kept() -> None:
-    model = network(aggregation="sum")
-    trainer = Trainer.of(model, GRAPH, KNOWN.evidence, learning_rate=1e6)
-    kept: list[dict[str, Tensor]] = []
-
-    def until_it_diverges() -> None:
-        while trainer.epoch < 60:
-            kept[:] = [weights(model)]
-            trainer.step()
-
-    with pytest.raises(DivergedError, match=r"the loss is (nan|inf) in epoch \d+"):
-        until_it_diverges()
-    assert same(kept[0], weights(model))
-    assert all(bool(torch.isfinite(value).all()) for value in kept[0].values())
-
-
 def test_an_infinite_gradient_of_a_finite_loss_never_reaches_the_weights() -> None:
     model = network()
     trainer = Trainer.of(model, GRAPH, KNOWN.evidence)
