@@ -107,7 +107,7 @@ def test_each_is_trained(model: dict[str, Any], training: dict[str, Any]) -> Non
     torch.manual_seed(0)
     network = R2N.build(KNOWN, **{"dim": 6, "layers": 1, **model})
     source = GroundedOnDemand.of(KNOWN, FullGrounder(10_000))
-    trainer = Trainer.of(network, source, KNOWN.evidence, epochs=6, learning_rate=0.05, **training)
+    trainer = Trainer.of(network, source, KNOWN.evidence, epochs=12, learning_rate=0.05, **training)
     assert isinstance(trainer.batches, RowBatches) == ("n3" in training)
     losses = [epoch.supervised for epoch in trainer]
     assert losses[-1] < losses[0]

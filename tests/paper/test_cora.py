@@ -98,19 +98,6 @@ def test_the_grounding_has_the_size_that_loops_count() -> None:
     assert found == expected
 
 
-def test_a_fold_of_its_own_has_the_size_that_loops_count() -> None:
-    """In the problem of S3, the ground rules over constants of S3 are those of its own atoms and facts."""
-    knowledge = problem_of("cora-s3").knowledge
-    own = np.array([name.startswith("S3:") for name in knowledge.language.constants])
-    found: Counter[str] = Counter()
-    for part in FullGrounder().ground(Store(knowledge)).ground_rules:
-        first = knowledge.base.decode(part.atoms[:, 0])[1][:, 0]
-        found[kind(part.rule.name)] += int(own[first].sum())
-    expected = counted(set(labels(3)), same_paper((3,)))
-    assert expected == {"paper": 1217, "symmetric": 3281, "chain": 14_521, "transitive": 92_903}
-    assert found == expected
-
-
 def words(name: str) -> set[str]:
     return set(name.lower().split("_")[1:]) - {""}
 

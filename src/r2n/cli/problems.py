@@ -162,7 +162,8 @@ def ground_remotely(
     if reason is not None:
         ui.note(f"the facts are read in this process, and Spark answers the queries: {reason}")
         return False
-    grounder, name = make_grounder(options), file.name or path.parent.resolve().name
+    grounder = make_grounder(options.model_copy(update={"kept": None}))
+    name = file.name or path.parent.resolve().name
     with ui.progress(name) as shown, remote.scratch_folder_next_to(out) as scratch:
         shown("read", 0, 0)
         tables = remote.open_problem(spark, file, path.parent, scratch)

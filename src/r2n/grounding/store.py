@@ -22,7 +22,7 @@ from r2n.data.knowledge_base import Evidence, KnowledgeBase
 from r2n.errors import MemoryLimitError
 from r2n.grounding.joins import Kind, Relation, RuleQuery, Substitutions, Tables, TooManyRowsError, check_budget, joined
 from r2n.logic.language import Domain, Predicate
-from r2n.logic.theory import Rule, Theory
+from r2n.logic.theory import Rule
 
 LEAST_MEMORY = 64 * 10**6  # bytes: below, a database does not start its work
 MOST_ROWS = 20_000_000  # of an intermediate result; beyond, a database that can spill to disk does better
@@ -125,21 +125,12 @@ class Store(Tables):
     ) -> None:
         """Tables of `knowledge`, for large queries in `engine`, by default an embedded DuckDB."""
         self.knowledge, self.language, self.base = knowledge, knowledge.language, knowledge.base
+        self.theory, self.candidates = knowledge.theory, knowledge.candidates
         self.engine, self.ceiling = engine or DuckDBEngine(ceiling.most), ceiling
         self._known: dict[str, Relation] = {}
         self._made: dict[str, Relation] = {}
         self._loaded: dict[tuple[int, str], Relation] = {}  # by process: a fork opens a database of its own
         self._cut_from: tuple[Store, Codes] | None = None
-
-    @property
-    def theory(self) -> Theory:
-        """The theory of the knowledge base."""
-        return self.knowledge.theory
-
-    @property
-    def candidates(self) -> Mapping[str, Codes]:
-        """The candidates of the knowledge base."""
-        return self.knowledge.candidates
 
     def relation(self, kind: Kind, predicate: str) -> Relation:
         """The predicate's facts, denied atoms or candidates."""
@@ -150,7 +141,7 @@ class Store(Tables):
                 made[name] = larger.relation(kind, predicate).without(left_out)
             else:
                 declared, is_fact = self.language.predicate(predicate), kind is Kind.FACT
-                candidates = self.candidates[predicate] if kind is Kind.CANDIDATE else None
+                candidates = self.knowledge.candidates[predicate] if kind is Kind.CANDIDATE else None
                 codes = self.knowledge.known_codes(declared, is_fact) if candidates is None else candidates
                 made[name] = self._relation(name, declared, codes, self.base.decode(codes)[1])
         return made[name]
@@ -191,8 +182,8 @@ class Store(Tables):
 
     def with_rules(self, rules: tuple[Rule, ...]) -> "Store":
         """The store of the same knowledge base with these rules in place of its own; its tables are the same."""
-        view = copy(self)
-        view.knowledge = replace(self.knowledge, theory=replace(self.knowledge.theory, rules=rules))
+        view, theory = copy(self), replace(self.theory, rules=rules)
+        view.knowledge, view.theory = replace(self.knowledge, theory=theory), theory
         return view
 
     def box(self, query: RuleQuery) -> int:

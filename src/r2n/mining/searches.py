@@ -314,10 +314,7 @@ class Ends:
         return self.found(options, head, columns, support, body_pairs, known)
 
     def with_variable_bodies(self, start: int, stop: int, options: MiningOptions) -> Found:
-        """Rules p(x, c) <- q(x, z) whose heads are the ends from `start` to `stop`: z is neither x nor c.
-
-        Such an x has a step q, and not only one to c: a single step.
-        """
+        """Rules p(x, c) <- q(x, z) whose heads are the ends from `start` to `stop`: z is neither x nor c."""
         graph = self.graph
         having = csr_array(self.members[start:stop] @ self._has_step.T - self._single_members[start:stop]).tocoo()
         head, body = having.coords[0].astype(np.int64) + start, having.coords[1].astype(np.int64)

@@ -86,9 +86,6 @@ def single_networks(
     }
 
 
-RANKED_KINDS = KINDS
-"""By default: those that facts to come hardly break. Many have a constant that their position never had before."""
-
 LEAST_SUPPORT = 30
 """By default: what 30 facts keep, hardly more than one in ten others breaks (1 - 0.05^(1/30))."""
 
@@ -102,7 +99,7 @@ class Constrained:
 
     @classmethod
     def of(
-        cls, knowledge: KnowledgeBase, kinds: Collection[str] = RANKED_KINDS, min_support: int = LEAST_SUPPORT
+        cls, knowledge: KnowledgeBase, kinds: Collection[str] = KINDS, min_support: int = LEAST_SUPPORT
     ) -> "Constrained":
         """Mine constraints of some kinds; they see what is known, and no query."""
         for kind in kinds:

@@ -141,20 +141,19 @@ def known_truths(base: HerbrandBase, codes: Codes, evidence: Evidence) -> Int64[
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """A part of a graph, the queries' `rows` in it, and `kept`: the old row of each of its atoms."""
+    """A part of a graph, and `kept`: the old row of each of its atoms."""
 
     graph: FactorGraph
-    rows: Int64[Tensor, " batch"]
     kept: Int64[Tensor, " atoms"]
 
 
 def subgraph(graph: FactorGraph, rows: Int64[Tensor, " batch"]) -> Batch:
     """All that is connected to the atoms in `rows`."""
     component = components(graph)
-    return _cut(graph, torch.isin(component, component[rows]), rows)
+    return _cut(graph, torch.isin(component, component[rows]))
 
 
-def _cut(graph: FactorGraph, atoms: Tensor, rows: Tensor) -> Batch:
+def _cut(graph: FactorGraph, atoms: Tensor) -> Batch:
     """The graph of some connected components, given by their atoms."""
     kept = [atoms[part].any(dim=1) for part in graph.neighbours]
     new_row = torch.cumsum(atoms, 0) - 1
@@ -162,7 +161,7 @@ def _cut(graph: FactorGraph, atoms: Tensor, rows: Tensor) -> Batch:
     neighbours = tuple(new_row[part[keep]] for part, keep in zip(graph.neighbours, kept, strict=True))
     shapes = tuple(shape if bool(keep.all()) else None for shape, keep in zip(graph.shapes, kept, strict=True))
     part_graph = FactorGraph(graph.atoms[atoms], neighbours, graph.rules, shapes, answered)
-    return Batch(part_graph, new_row[rows], atoms.nonzero().flatten())
+    return Batch(part_graph, atoms.nonzero().flatten())
 
 
 def components(graph: FactorGraph) -> Int64[Tensor, " atoms"]:
@@ -177,11 +176,7 @@ def components(graph: FactorGraph) -> Int64[Tensor, " atoms"]:
 
 
 def component_batches(graph: FactorGraph, wanted: Bool[Tensor, " atoms"], batches: int) -> list[Batch]:
-    """At most `batches` parts of connected components; those without a wanted atom are left out.
-
-    Components are distributed by size, largest first, so that the parts are about equal. The `rows` of a part are its
-    wanted atoms.
-    """
+    """At most `batches` parts of connected components with a wanted atom, about equally large."""
     component = components(graph)
     sizes = torch.bincount(component[wanted], minlength=int(component.max()) + 1 if len(component) else 0)
     order = torch.argsort(sizes, descending=True, stable=True)
@@ -189,5 +184,4 @@ def component_batches(graph: FactorGraph, wanted: Bool[Tensor, " atoms"], batche
     chosen = order[sizes[order] > 0]
     part_of[chosen] = torch.arange(len(chosen)) % batches
     of_atom = part_of[component]
-    parts = [of_atom == i for i in range(min(batches, len(chosen)))]
-    return [_cut(graph, part, (part & wanted).nonzero().flatten()) for part in parts]
+    return [_cut(graph, of_atom == i) for i in range(min(batches, len(chosen)))]

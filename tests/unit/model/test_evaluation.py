@@ -20,11 +20,11 @@ from r2n.evaluation.evaluate import RulesAlone, evaluate_scores
 from r2n.evaluation.metrics import average_precision
 from r2n.evaluation.ranking import EvaluationOptions, Filter, row_memory
 from r2n.evaluation.report import Report, classify
+from r2n.mining.constraints import KINDS
 from r2n.model import evaluation
 from r2n.model.evaluation import (
     DEVIATION,
     LEAST_SUPPORT,
-    RANKED_KINDS,
     SINGLE,
     Constrained,
     baseline_scores,
@@ -335,7 +335,7 @@ def ranks_by_loops(trained: Model, constrained: Constrained) -> list[float]:
 
 def test_forbidden_candidates_stand_last(road: Problem) -> None:
     trained = Model.from_run(prepare_run(road, road.options, seed=0))
-    for kinds in (RANKED_KINDS, ("irreflexive",)):
+    for kinds in (KINDS, ("irreflexive",)):
         constrained = Constrained.of(road.knowledge, kinds, min_support=3)
         report = trained.evaluate("test", options=EvaluationOptions(forbidden=constrained))
         expected = oracle_metrics.ranking_metrics(ranks_by_loops(trained, constrained))
