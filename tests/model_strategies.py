@@ -102,7 +102,7 @@ def graph_of_rows(extra: list[int], per_rule: list[list[tuple[int, ...]]]) -> Fa
         positions = len(rows[0]) if rows else 2
         atoms = tuple(Atom(f"p{i}", (Variable("x"),)) for i in range(positions))
         codes = np.array(rows, np.int64).reshape(-1, positions)
-        parts.append(GroundRules(Rule(f"r{j}", None, atoms), codes, estimate=len(rows), seconds=0.0))
+        parts.append(GroundRules(Rule(f"r{j}", None, atoms), codes, seconds=0.0))
     return FactorGraph.from_grounding(Grounding(tuple(parts)), atoms=np.array(extra, np.int64))
 
 

@@ -43,8 +43,6 @@ class GroundingOptions(Section):
     strategy: Annotated[str, BeforeValidator(strategies.named())] = "full"
     width: Whole = Field(default=1, ge=0)
     depth: int = Field(default=2, ge=1, le=MOST_STEPS)
-    last_width: Whole = Field(default=0, ge=0)
-    prune: bool = True
     max_groundings: Whole = Field(default=20_000_000, ge=0)
     reciprocal: bool = False
     kept: str | None = None
@@ -76,7 +74,6 @@ class ModelOptions(Section):
     constant_dropout: Number = Field(default=0.0, ge=0, lt=1)
     atom_dropout: Number = Field(default=0.0, ge=0, lt=1)
     rule_dropout: Number = Field(default=0.0, ge=0, lt=1)
-    pair: Literal["concatenate", "symmetric"] = "symmetric"
     encoder_dim: Whole | None = Field(default=None, ge=1)
     encoder_dropout: Number = Field(default=0.0, ge=0, lt=1)
     word_weights: Literal["binary", "count", "tfidf"] = "binary"
@@ -221,14 +218,14 @@ OPTION_SECTIONS = {"grounding": GroundingOptions, "model": ModelOptions, "traini
 
 # fmt: off
 OptionKeywords = TypedDict("OptionKeywords", {  # noqa: UP013
-    "strategy": str, "width": int, "depth": int, "last_width": int, "prune": bool, "max_groundings": int,
+    "strategy": str, "width": int, "depth": int, "max_groundings": int,
     "reciprocal": bool, "kept": str | None,
     "input": str, "dim": int, "rule_dim": int | None, "layers": int, "reasoner": Literal["r2n", "fgnn", "none"],
     "aggregation": str, "residual": bool, "isolated": Literal["keep", "zero"],
     "rule_network": Literal["own", "shared"], "evidence_input": Literal["off", "add", "only"],
     "rules": Literal["layers", "counted"], "mlp": Literal["deep", "shallow"], "output": Literal["mlp", "linear"],
     "input_score": bool, "init_scale": float, "constant_dropout": float, "atom_dropout": float, "rule_dropout": float,
-    "pair": Literal["concatenate", "symmetric"], "encoder_dim": int | None, "encoder_dropout": float,
+    "encoder_dim": int | None, "encoder_dropout": float,
     "word_weights": Literal["binary", "count", "tfidf"], "word_min_texts": int, "word_dropout": float,
     "corrupted_positions": Sequence[int] | None, "ask_closed": bool, "negatives": int | None,
     "labels_only": Sequence[str],

@@ -9,7 +9,7 @@ from r2n.components import strategies
 from r2n.data.knowledge_base import Evidence, KnowledgeBase
 from r2n.errors import GroundingError
 from r2n.grounding.backward import BackwardGrounder
-from r2n.grounding.cache import fingerprint, read_grounding, write_grounding
+from r2n.grounding.cache import fingerprint
 from r2n.grounding.full import FullGrounder
 from r2n.grounding.ground_rules import Grounder, Grounding
 from r2n.grounding.known_body import KnownBodyGrounder
@@ -70,7 +70,6 @@ def test_one_entry_per_rule_in_order_with_positions_as_columns(make: Callable[[i
     for part in grounding.ground_rules:
         assert part.atoms.dtype == np.int64
         assert part.atoms.shape == (len(part), len(part.rule.atoms))
-        assert part.estimate >= len(part)
         assert part.seconds >= 0
         assert len(part) > 0
 
@@ -137,24 +136,6 @@ def test_exactly_the_budget_is_allowed_in_full() -> None:
         FullGrounder(max_groundings=26).ground(Store(known))
 
 
-def test_written_and_read_again_it_is_the_same(
-    make: Callable[[int], Grounder], tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    folder = tmp_path_factory.mktemp("grounding")
-    known = knowledge()
-    asked = everything(known)
-    grounding = make(1000).ground(Store(known), asked)
-    key = fingerprint(known, make(1000), asked)
-    assert read_grounding(folder, known.theory, key) is None
-    write_grounding(grounding, folder, key)
-    again = read_grounding(folder, known.theory, key)
-    assert again is not None
-    assert rows(again) == rows(grounding)
-    assert [part.rule for part in again.ground_rules] == list(known.theory.rules)
-    assert [part.estimate for part in again.ground_rules] == [part.estimate for part in grounding.ground_rules]
-    assert read_grounding(folder, known.theory, "0" * len(key)) is None
-
-
 def test_the_fingerprint_tells_everything_apart_that_changes_a_grounding(make: Callable[[int], Grounder]) -> None:
     known, asked = knowledge(), np.array([0, 1], dtype=np.int64)
     flipped = KnowledgeBase(known.theory, known.language, Evidence(known.evidence.atoms.copy(), ~known.evidence.truth))
@@ -167,7 +148,7 @@ def test_the_fingerprint_tells_everything_apart_that_changes_a_grounding(make: C
         fingerprint(knowledge(THEORY.replace("{a, b, c}", "{a, b, c, e}")), make(1000), asked),
         fingerprint(known, make(1000), asked[:1]),
         fingerprint(known, BackwardGrounder(width=2, depth=3), asked),
-        fingerprint(known, BackwardGrounder(width=2, depth=3, prune=False), asked),
+        fingerprint(known, BackwardGrounder(width=2, depth=2), asked),
     ]
     assert len(set(keys)) == len(keys)
     assert fingerprint(knowledge(), make(1000), asked) == keys[0]

@@ -36,7 +36,6 @@ from tests.oracles.worlds import marginals
 
 def ground_counts(folder: Path) -> list[int]:
     said = document("ground", folder, "--strategy", "full")
-    assert [rule["estimate"] >= rule["ground_rules"] for rule in said["rules"]] == [True] * len(said["rules"])
     return [rule["ground_rules"] for rule in said["rules"]]
 
 

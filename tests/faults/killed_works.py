@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from safetensors.numpy import load_file
 
 from r2n.data.problem import load_problem
-from r2n.grounding.cache import digest_of_all, write_grounding
+from r2n.grounding.cache import fingerprint, write_grounding
 from r2n.grounding.full import FullGrounder
 from r2n.grounding.store import Store
 from r2n.store.checkpoint import read_checkpoint
@@ -105,7 +105,7 @@ def _runs(given: Given, folder: Path) -> None:
 
 def _in_parts(given: Given, folder: Path) -> None:
     knowledge, grounder = load_problem(given.toy).knowledge, FullGrounder()
-    write_grounding(grounder.ground(Store(knowledge)), folder / "kept", digest_of_all(knowledge, grounder))
+    write_grounding(grounder.ground(Store(knowledge)), folder / "kept", fingerprint(knowledge, grounder))
 
 
 ARCHIVE_FACTS = "".join(f"c{i * 7919 % 100_003}\tr{i % 7}\tc{i}\n" for i in range(60_000)).encode()

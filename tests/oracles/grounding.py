@@ -196,16 +196,14 @@ def ask(world: World, rule: Rule, query: GroundAtom, width: int) -> list[dict[st
     return answers
 
 
-def backward(
-    world: World, queries: Iterable[GroundAtom], width: int, depth: int, last_width: int = 0, prune: bool = True
-) -> list[list[Substitution]]:
+def backward(world: World, queries: Iterable[GroundAtom], width: int, depth: int) -> list[list[Substitution]]:
     """BC_{w,d}: per rule, the substitutions found around the queries in d steps (sorted by name)."""
     rules = world.theory.rules
     found: list[set[Substitution]] = [set() for _ in rules]
     asked: list[set[GroundAtom]] = [set() for _ in rules]
     current = set(queries)
     for step in range(depth):
-        allowed = last_width if step == depth - 1 else width
+        allowed = 0 if step == depth - 1 else width
         following: set[GroundAtom] = set()
         for j, rule in enumerate(rules):
             for query in current - asked[j]:
@@ -214,7 +212,7 @@ def backward(
                     found[j].add(tuple(theta.values()))
                     following |= {atom for atom, sign in unknown(world, rule, theta) if sign}
         current = following
-    return [sorted(each) for each in (proved(world, found, depth) if prune else found)]
+    return [sorted(each) for each in proved(world, found, depth)]
 
 
 def proved(world: World, found: list[set[Substitution]], depth: int) -> list[set[Substitution]]:

@@ -102,8 +102,6 @@ def breaks(kind: str, facts: Facts, predicates: tuple[str, ...], name: str, x: s
         "asymmetric": x != y and (y, x) in other,
         "functional": any(a == x for a, _ in other),
         "inverse-functional": any(b == y for _, b in other),
-        "range-first": all(a != x for a, _ in facts[name]),
-        "range-second": all(b != y for _, b in facts[name]),
         "disjoint": (x, y) in facts[partner],
     }[kind]
 
@@ -121,8 +119,6 @@ def constraints(knowledge: KnowledgeBase) -> set[tuple[str, tuple[str, ...], int
         for position, kind in enumerate(("functional", "inverse-functional")):
             values = [pair[position] for pair in known]
             found.add((kind, (name,), len(set(values)), sum(values.count(value) > 1 for value in set(values))))
-            if set(values) != domains[name][position]:
-                found.add((f"range-{('first', 'second')[position]}", (name,), len(known), 0))
     for p, q in product(facts, facts):
         room = len(domains[p][0]) * len(domains[p][1])
         if p < q and domains[p] == domains[q] and len(facts[p]) * len(facts[q]) / room >= 3:

@@ -37,18 +37,16 @@ def counts(embedding: PairEmbedding, channel: int, one: int, other: int) -> Tens
     return torch.tensor([math.log1p(shared), math.log1p(union - shared), shared / max(1, union)])
 
 
-def embed(
-    embedding: PairEmbedding, constants: ConstantEmbedding, pair: str, predicate: int, arguments: list[int]
-) -> Tensor:
+def embed(embedding: PairEmbedding, constants: ConstantEmbedding, predicate: int, arguments: list[int]) -> Tensor:
     """Emb^0 of one atom; the network is in evaluation."""
     total = embedding.bias[0].clone()
     for channel in range(len(embedding.channels) + 1):
         values = [feature(embedding, constants, channel, constant) for constant in arguments]
         has_one = [i for i, value in enumerate(values) if value is not None]
         for i in has_one:
-            if pair == "concatenate" or len(has_one) == 1:
+            if len(has_one) == 1:
                 total = total + times(values[i], embedding.first[f"shared-channel{channel}-at{i}"])
-        for i, j in combinations(has_one if pair != "concatenate" else [], 2):
+        for i, j in combinations(has_one, 2):
             key = f"shared-channel{channel}-at{i}at{j}"
             total = total + times(together(values[i], values[j]), embedding.first[key])
             if key in embedding.counts:

@@ -92,19 +92,6 @@ def test_backward_grounding_has_the_golden_size(variant: int, asked: str, step: 
     assert int(proved.sum()) == PROVED[variant][step]
 
 
-@pytest.mark.slow
-def test_the_neighbourhoods_of_all_test_queries_are_their_groundings_alone() -> None:
-    knowledge = countries(3)
-    store, grounder, asked = Store(knowledge), BackwardGrounder(width=1, depth=3), queries(knowledge, "all")
-    found = grounder.neighbourhoods(store, asked)
-    assert len(asked) == 120
-    for number, query in enumerate(asked):
-        alone = grounder.ground(store, query[None]).ground_rules
-        for part, pairs, expected in zip(found.grounding.ground_rules, found.members, alone, strict=True):
-            np.testing.assert_array_equal(part.atoms[pairs[pairs[:, 0] == number, 1]], expected.atoms)
-    assert len(found.grounding) < GROUND_RULES[3, "all"][2], "together the queries find more than each alone"
-
-
 @pytest.mark.parametrize("variant", [1, 2, 3])
 def test_the_oracle_too_has_the_golden_size(variant: int) -> None:
     theory = parse_theory(THEORY)
@@ -161,4 +148,4 @@ def test_typed_domains_are_why_full_grounding_is_possible() -> None:
     }
     assert {name: len(members) for name, members in domains.items()} == {"country": 244, "region": 5, "subregion": 23}
     (part,) = FullGrounder().ground(Store(KnowledgeBase.build(typed, [], domains=domains))).ground_rules
-    assert len(part) == part.estimate == 28_060
+    assert len(part) == 28_060

@@ -46,9 +46,7 @@ def satisfying(rule: Rule) -> list[tuple[bool, ...]]:
 
 
 def graph_of(atoms: int, parts: list[tuple[Rule, list[tuple[int, ...]]]]) -> FactorGraph:
-    ground = [
-        GroundRules(rule, np.array(rows, np.int64).reshape(-1, len(rule.atoms)), len(rows), 0.0) for rule, rows in parts
-    ]
+    ground = [GroundRules(rule, np.array(rows, np.int64).reshape(-1, len(rule.atoms)), 0.0) for rule, rows in parts]
     return FactorGraph.from_grounding(Grounding(tuple(ground)), atoms=np.arange(atoms))
 
 

@@ -87,7 +87,6 @@ def make_rerun(dice: Random) -> Rerun:
             "input": dice.choice(("pair", "pair", "mlp", "distmult")),
             "dim": 4,
             "encoder_dim": 5,
-            "pair": dice.choice(("concatenate", "symmetric", "symmetric")),
             "word_weights": dice.choice(("binary", "count", "tfidf")),
             "word_min_texts": dice.choice((1, 1, 2)),
             "layers": max(1, layers),
@@ -145,7 +144,7 @@ rule spread: good(x) & same(x, y) -> good(y)
 
 
 def predictions(
-    names: list[str], texts: list[str], vectors: np.ndarray, pairs: list[tuple[int, int]], input: str, pair: str
+    names: list[str], texts: list[str], vectors: np.ndarray, pairs: list[tuple[int, int]], input: str
 ) -> dict[str, float]:
     """Logits of all atoms of a fresh network, in evaluation, by the atoms' names with numbers for constants."""
     same = {"x": [names[i] for i, _ in pairs], "y": [names[j] for _, j in pairs]}
@@ -156,7 +155,7 @@ def predictions(
     known = problem.knowledge
     graph = FactorGraph.from_grounding(FullGrounder().ground(Store(known)), atoms=np.arange(known.base.size))
     torch.manual_seed(0)
-    model = R2N.build(known, input=input, dim=3, layers=1, pair=pair).eval()
+    model = R2N.build(known, input=input, dim=3, layers=1).eval()
     atoms = named_atoms(known, graph.atoms.numpy())
     keys = [" ".join([predicate, *(str(names.index(name)) for name in arguments)]) for predicate, *arguments in atoms]
     with torch.no_grad():
@@ -164,22 +163,18 @@ def predictions(
 
 
 @at_most(5, "each trains")
-@given(
-    st.randoms(use_true_random=False),
-    st.sampled_from(("pair", "distmult")),
-    st.sampled_from(("symmetric", "concatenate")),
-)
-def test_renaming_constants_and_moving_rows_permutes_the_output(dice: Random, input: str, pair: str) -> None:
+@given(st.randoms(use_true_random=False), st.sampled_from(("pair", "distmult")))
+def test_renaming_constants_and_moving_rows_permutes_the_output(dice: Random, input: str) -> None:
     count = dice.randint(2, 4)
     texts = [" ".join([*dice.choices(WORDS, k=dice.randint(1, 3)), f"w{i}"]) for i in range(count)]
     vectors = np.array([[dice.uniform(-2, 2), float(i)] for i in range(count)])
     pairs = [(i, dice.randrange(count)) for i in range(count)]
-    expected = predictions([f"a{i}" for i in range(count)], texts, vectors, pairs, input, pair)
+    expected = predictions([f"a{i}" for i in range(count)], texts, vectors, pairs, input)
     order = [0, *dice.sample(range(1, count), count - 1)]  # good is stated of the first row
     place = {i: k for k, i in enumerate(order)}
     moved = [(place[i], place[j]) for i, j in pairs]
     names = [f"n{number}" for number in dice.sample(range(10, 30), count)]
-    found = predictions(names, [texts[i] for i in order], vectors[order], moved, input, pair)
+    found = predictions(names, [texts[i] for i in order], vectors[order], moved, input)
     for key, value in expected.items():
         predicate, *arguments = key.split()
         there = " ".join([predicate, *(str(place[int(i)]) for i in arguments)])
@@ -189,8 +184,6 @@ def test_renaming_constants_and_moving_rows_permutes_the_output(dice: Random, in
 def test_new_constants_are_answered_as_their_features_say() -> None:
     """Two constants with the same features have the same logits."""
     vectors = np.array([[0.0], [1.0], [1.0], [2.0]])
-    found = predictions(
-        ["a", "b", "new", "d"], ["cat", "dog", "dog", "cat owl"], vectors, [(0, 1), (3, 0)], "pair", "symmetric"
-    )
+    found = predictions(["a", "b", "new", "d"], ["cat", "dog", "dog", "cat owl"], vectors, [(0, 1), (3, 0)], "pair")
     assert found["good 1"] == pytest.approx(found["good 2"], abs=1e-6)
     assert found["good 1"] != pytest.approx(found["good 3"], abs=1e-4)

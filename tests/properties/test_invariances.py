@@ -19,8 +19,8 @@ from r2n.grounding.full import FullGrounder
 from r2n.grounding.store import Store
 from r2n.logic.formula import Constant
 from r2n.logic.language import Domain
-from r2n.network.factor_graph import FALSE, TRUE, UNKNOWN, FactorGraph, subgraph
-from r2n.network.graph_sources import GroundedOnDemand
+from r2n.network.factor_graph import FALSE, TRUE, UNKNOWN, FactorGraph
+from r2n.network.graph_sources import GroundedOnDemand, KHopSubgraphs
 from r2n.network.r2n import R2N
 from r2n.network.reasoning import ReasoningLayer
 from r2n.network.scatter import Incidence
@@ -167,8 +167,10 @@ def test_a_batch_is_answered_as_in_the_whole_graph(dice: Random) -> None:
     network = shaken(R2N.build(knowledge, reasoner=reasoner, evidence_input="add", **options), seed_of(dice))
     hidden = torch.tensor([one_in(3, dice) for _ in range(count)], dtype=torch.bool)
     known = torch.tensor([dice.choice((UNKNOWN, FALSE, TRUE)) for _ in range(count)], dtype=torch.int64)
-    batch = subgraph(graph, asked, LAYERS)
-    found = network(network.collate(batch.graph), hidden=hidden[batch.kept], known=known[batch.kept]).atoms[batch.rows]
+    batch = KHopSubgraphs(graph).around(np.unique(graph.atoms[asked].numpy()), steps=LAYERS)
+    kept = graph.rows(batch.atoms)
+    found = network(network.collate(batch), hidden=hidden[kept], known=known[kept]).atoms
+    found = found[batch.rows(graph.atoms[asked])]
     torch.testing.assert_close(found, network(network.collate(graph), hidden=hidden, known=known).atoms[asked], **CLOSE)
 
 
@@ -221,22 +223,3 @@ def test_rows_are_found_by_code_and_strangers_refused(drawn: Graph, data: DataOb
     stranger = data.draw(st.sampled_from([-1, 5, 10**16]).filter(lambda code: code not in codes))
     with pytest.raises(R2NError, match="not in the graph"):
         graph.rows(torch.tensor([*asked, stranger], dtype=torch.int64))
-
-
-@given(graphs(), st.data(), st.integers(0, 3))
-def test_a_batch_keeps_what_its_queries_feel(drawn: Graph, data: DataObject, steps: int) -> None:
-    graph = graph_of_rows(*drawn)
-    choice = st.integers(0, max(0, len(graph.atoms) - 1))
-    asked = data.draw(st.lists(choice, max_size=3)) if len(graph.atoms) else []
-    batch = subgraph(graph, torch.tensor(asked, dtype=torch.int64), steps)
-    reached = oracle.reach(rows_of(graph), set(asked), steps)
-    kept = batch.kept.tolist()
-    assert kept == sorted(reached[-1])
-    assert batch.graph.atoms.tolist() == [graph.atoms.tolist()[row] for row in kept]
-    assert [kept[row] for row in batch.rows.tolist()] == asked
-    for before, after in zip(rows_of(graph), rows_of(batch.graph), strict=True):
-        old = [tuple(kept[row] for row in rows) for rows in after]
-        assert old == [row for row in before if row in old]  # in order, each once, none made up
-        needed = oracle.touching(before, reached[-2]) if steps else []
-        assert set(needed) <= set(old)
-        assert all(atom in reached[-1] for row in old for atom in row)

@@ -44,17 +44,12 @@ def alike(knowledge: KnowledgeBase, spark: SparkEngine, grounders: list[Grounder
 
 
 @FIFTY
-@given(asked_worlds(), st.integers(0, 2), st.integers(1, 2), st.integers(0, 1), st.booleans())
-def test_on_random_theories(asks: Asked, width: int, depth: int, last_width: int, prune: bool) -> None:
+@given(asked_worlds(), st.integers(0, 2), st.integers(1, 2))
+def test_on_random_theories(asks: Asked, width: int, depth: int) -> None:
     world, named = asks
     knowledge = knowledge_of(world)
     asked = np.unique(codes_of(knowledge.base, knowledge.language, named))
-    alike(
-        knowledge,
-        spark_engine(),
-        [FullGrounder(), KnownBodyGrounder(), BackwardGrounder(width, depth, last_width, prune)],
-        asked,
-    )
+    alike(knowledge, spark_engine(), [FullGrounder(), KnownBodyGrounder(), BackwardGrounder(width, depth)], asked)
 
 
 @pytest.mark.parametrize(

@@ -5,13 +5,12 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import numpy as np
 import typer
 from rich.text import Text
 from typer import Argument, Option
 
 from r2n.cli import screen as ui
-from r2n.data.herbrand import Codes, union
+from r2n.data.herbrand import Codes, are_among, union
 from r2n.data.knowledge_base import as_trained, reciprocal_codes
 from r2n.data.problem import TRAIN, Problem, read_problem_file
 from r2n.data.validation import contradictions
@@ -24,7 +23,7 @@ from r2n.grounding import cache, remote
 from r2n.grounding.ground_rules import Grounder, Grounding, GroundRules, distinct_codes
 from r2n.grounding.spark import SparkEngine
 from r2n.grounding.store import MemoryBudget, Store
-from r2n.grounding.strategies import make_engine, make_grounder, reached_atoms, reached_by
+from r2n.grounding.strategies import make_engine, make_grounder, reached_by
 from r2n.logic.theory import Rule, printed_predicate
 from r2n.mining.constraints import mine_constraints
 from r2n.mining.mine import MiningOptions, check_theory_path, mine_rules, mined_theory, write_theory
@@ -133,7 +132,7 @@ def ground(
     store = Store(loaded.knowledge, make_engine(engine or "duckdb", limit), MemoryBudget(limit))
     start = union(both, loaded.atoms) if queries is None else both
     grounding, was_kept = _ground(store, loaded.name, grounder, both, start, out)
-    reached = int((reached_atoms(grounding, asked) | reached_atoms(grounding, reciprocals)).sum())
+    reached = int((are_among(asked, grounding.atoms) | are_among(reciprocals, grounding.atoms)).sum())
     rules, theory, members = [], loaded.knowledge.theory, loaded.knowledge.language.members
     for part in grounding.ground_rules:
         domains = zip(part.rule.variables, theory.variable_domains(part.rule), strict=True)
@@ -161,7 +160,8 @@ def ground_remotely(
     if reason is not None:
         ui.note(f"the facts are read in this process, and Spark answers the queries: {reason}")
         return False
-    grounder, name = make_grounder(options), file.name or path.parent.resolve().name
+    grounder = make_grounder(options.model_copy(update={"kept": None}))
+    name = file.name or path.parent.resolve().name
     with ui.progress(name) as shown, remote.scratch_folder_next_to(out) as scratch:
         shown("read", 0, 0)
         tables = remote.open_problem(spark, file, path.parent, scratch)
@@ -175,7 +175,7 @@ def ground_remotely(
 
 def _line(rule: Rule, part: GroundRules | cache.RuleParts, number: int, **more: Any) -> dict[str, Any]:
     """What grounding a rule gave, as JSON has it."""
-    counts = {"estimate": part.estimate, "ground_rules": number, "seconds": round(part.seconds, 6)}
+    counts = {"ground_rules": number, "seconds": round(part.seconds, 6)}
     return {"name": rule.name, "rule": str(rule), **more, **counts}
 
 
@@ -184,7 +184,7 @@ def _print_ground_rules(title: str, document: dict[str, Any], out: Path | None, 
     if as_json:
         ui.print_json(document)
     else:
-        numbers, rows = ["estimate", "ground_rules", *["atoms"] * ("atoms" in document)], []
+        numbers, rows = ["ground_rules", *["atoms"] * ("atoms" in document)], []
         for part in document["rules"]:
             variables = ", ".join(f"{name}: {size:,}" for name, size in part.get("variables", {}).items())
             counts = [f"{part[name]:,}" for name in numbers]
@@ -204,7 +204,7 @@ def _ground(
 ) -> tuple[Grounding, bool]:
     """The part of the grounding that the start atoms can reach, and whether it was read from `out`."""
     knowledge, kept = store.knowledge, None
-    digest = cache.fingerprint(knowledge, grounder, np.concatenate([asked, start]))
+    digest = cache.fingerprint(knowledge, grounder, asked, start)
     if out is not None:
         take_away(out.parent, out.name)
         kept = cache.read_grounding(out, knowledge.theory, digest)

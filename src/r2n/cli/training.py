@@ -138,11 +138,11 @@ def evaluate(
     as_json: ui.JsonOption = False,
 ) -> None:
     """Report on a run's queries."""
-    from r2n.model.evaluation import RANKED_KINDS
+    from r2n.mining.constraints import KINDS
     from r2n.model.jobs import EvaluationJob, evaluate_run
 
     limit = None if memory is None else parse_size(memory)
-    ranked = tuple(kinds or (RANKED_KINDS if constraints else ()))
+    ranked = tuple(kinds or (KINDS if constraints else ()))
     asked = EvaluationJob(run, split, sample, seed, ranked, device, limit)
     with ui.progress(str(run)) as shown:
         model, found = evaluate_run(asked, jobs=jobs, progress=shown)

@@ -22,7 +22,7 @@ from r2n.network.constant_embedding import Channel, ConstantEmbedding, FeatureEn
 from r2n.network.factor_graph import FactorGraph, known_states
 from r2n.network.graph_sources import Ungrounded
 from r2n.network.input_layers import AtomEmbedding
-from r2n.network.pair_embedding import COUNTS, PairBatch, PairEmbedding
+from r2n.network.pair_embedding import COUNTS, KINDS, PairBatch, PairEmbedding
 from r2n.network.r2n import R2N
 from r2n.scoring import AtomLogits
 
@@ -161,7 +161,7 @@ def channel_weights(model: R2N, batch: GraphBatch, constants: Int64[np.ndarray, 
             where = PAIR if is_pair else f"position {term.positions[0] + 1}"
             read = {name: (first, 0, len(embedding.first[term.key]))}
             if isinstance(channel, WordChannel) and is_pair:
-                kinds, size = enumerate(embedding.kinds), channel.size
+                kinds, size = enumerate(KINDS), channel.size
                 read = {f"{kind} of {name}": (first, i * size, (i + 1) * size) for i, kind in kinds}
                 read[f"overlap of {name}"] = (f"atom_embedding.counts.{term.key}", 0, COUNTS)
             for what, slices in read.items():

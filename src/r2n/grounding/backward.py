@@ -40,14 +40,15 @@ def known_literals(store: Store, rule: Rule, atoms: Int64[np.ndarray, "ground_ru
 
 
 def proved(
-    rules: Sequence[Rule], rows: Sequence[np.ndarray], known: Sequence[Known], rounds: int
+    rules: Sequence[Rule], atoms: Sequence[np.ndarray], known: Sequence[Known], rounds: int
 ) -> list[Bool[np.ndarray, " _"]]:
     """Which ground rules have only body literals that are known, or proved within `rounds`; one array a rule.
 
-    `rows` numbers the atoms of each ground rule, from 0. An atom is proved in a round if a ground rule concludes it
-    whose unknown body atoms were all proved before; a negative literal that is not known is never proved.
+    `atoms` numbers the atoms of each ground rule. An atom is proved in a round if a ground rule concludes it whose
+    unknown body atoms were all proved before; a negative literal that is not known is never proved.
     """
-    proved = np.zeros(1 + max((int(part.max()) for part in rows if part.size), default=-1), bool)
+    distinct = distinct_codes(atoms)
+    rows, proved = [np.searchsorted(distinct, part) for part in atoms], np.zeros(len(distinct), bool)
 
     def holding() -> list[np.ndarray]:
         found = []
@@ -76,7 +77,6 @@ class Searched:
     atoms: np.ndarray
     known: Known
     admitted: tuple[tuple[int, Substitutions], ...] = ()
-    estimate: int = 0
     seconds: float = 0.0
 
     @property
@@ -95,11 +95,11 @@ class Searched:
 
 
 class Search:
-    """Backward chaining over a store; `prune` means that what is not proved will be left out in the end."""
+    """Backward chaining over a store; what is not proved will be left out in the end."""
 
-    def __init__(self, store: Store, max_groundings: int, *, prune: bool) -> None:
+    def __init__(self, store: Store, max_groundings: int) -> None:
         """An empty search."""
-        self.store, self.prune, self.max_groundings = store, prune, max_groundings
+        self.store, self.max_groundings = store, max_groundings
         rules = store.knowledge.theory.rules
         self.found: list[Searched] = []
         for rule in rules:
@@ -107,11 +107,8 @@ class Search:
             self.found.append(Searched(rule, substitutions, atoms, np.zeros((0, len(rule.body)), bool)))
         self.provable = {rule.atoms[i].predicate for rule in rules for i in rule.head_positions}
 
-    def run(self, queries: Codes, widths: list[int], leading: int, progress: Progress) -> None:
-        """Search the queries (distinct), then step by step the unknown body atoms found; one width per step.
-
-        Each atom is searched once. Only ground rules with at most `leading` unknown body literals lead on.
-        """
+    def run(self, queries: Codes, widths: list[int], progress: Progress) -> None:
+        """Search the queries (distinct), then step by step the unknown body atoms found, each once; a width a step."""
         asking = asked = queries
         for step, width in enumerate(widths):
             if step and not len(asking):
@@ -122,17 +119,16 @@ class Search:
                 rule_queries = self.queries(part.rule, relations, width)
                 if rule_queries:
                     self.found[number] = self._extended(part, rule_queries)
-            unknown = [bodies[part.unknown <= leading] for part in self.found for bodies in part.unknown_bodies]
+            unknown = [bodies for part in self.found for bodies in part.unknown_bodies]
             asking = codes_without(distinct_codes([np.full(1, -1), *unknown])[1:], asked)
             asked = np.concatenate([asked, asking])
 
     def _extended(self, part: Searched, queries: list[tuple[int, RuleQuery]]) -> Searched:
         """The part of a rule with the answers to these queries, as far as their atoms are candidates."""
         start, rule, knowledge = perf_counter(), part.rule, self.store.knowledge
-        admitted, estimate = list[tuple[int, Substitutions]](), part.estimate
+        admitted = list[tuple[int, Substitutions]]()
         for head, query in queries:
-            answer = self.store.substitutions(query, self.max_groundings)
-            found, estimate = answer.substitutions, estimate + answer.estimate
+            found = self.store.substitutions(query, self.max_groundings)
             if knowledge.candidates:
                 found = found[are_candidates(knowledge, rule, encode_substitutions(knowledge.base, rule, found))]
             admitted.append((head, found))
@@ -141,7 +137,7 @@ class Search:
         atoms = encode_substitutions(self.store.base, rule, found)
         check_budget(rule, len(atoms), self.max_groundings, exact=True)
         known, seconds = known_literals(self.store, rule, atoms), part.seconds + perf_counter() - start
-        return Searched(rule, found, atoms, known, (*part.admitted, *admitted), estimate, seconds)
+        return Searched(rule, found, atoms, known, (*part.admitted, *admitted), seconds)
 
     def queries(self, rule: Rule, asked: dict[str, Relation], width: int) -> list[tuple[int, RuleQuery]]:
         """The queries of a rule, for each head position that is asked and each anchor: a positive body position."""
@@ -157,8 +153,8 @@ class Search:
 def rule_query(search: Search, rule: Rule, head: int, asked: Relation, anchor: int | None, width: int) -> RuleQuery:
     """The ground rules with an asked head atom, an anchor bound by it or a fact, and at most `width` unknowns.
 
-    No positive body atom but the anchor is the head atom. With pruning and a width of one, an unknown literal that
-    nothing proves would be pruned: it is joined at once. In a wider ground rule, others are still searched.
+    No positive body atom but the anchor is the head atom. With a width of one, an unknown literal that nothing proves
+    would be pruned: it is joined at once. In a wider ground rule, others are still searched.
     """
     store, query = search.store, rule.atoms[head]
     joined, absent, counted, apart = [(asked, query)], [], [], []
@@ -170,7 +166,7 @@ def rule_query(search: Search, rule: Rule, head: int, asked: Relation, anchor: i
         closed = store.knowledge.theory.is_closed(rule, literal.position)
         if not is_in:
             absent.append(match)
-        elif closed or (is_anchor and not is_bound) or (search.prune and width <= 1 and not is_provable):
+        elif closed or (is_anchor and not is_bound) or (width <= 1 and not is_provable):
             joined.append(match)
         else:
             counted.append(match)
@@ -246,8 +242,8 @@ class Paths:
         """The index of each ground rule's rule."""
         return np.searchsorted(self.offsets, ground_rules, side="right") - 1
 
-    def neighbourhoods(self, pairs: Pairs, rounds: int | None) -> Neighbourhoods:
-        """These pairs of a query and a ground rule; of each query only what its own prove in `rounds`, if given."""
+    def neighbourhoods(self, pairs: Pairs, rounds: int) -> Neighbourhoods:
+        """Of these pairs of a query and a ground rule, those that the query's own prove in `rounds`."""
         queries, ground_rules = np.divmod(pairs, self._sizes[1])
         rules = self._rules(ground_rules)
         order = np.argsort(rules, kind="stable")
@@ -255,21 +251,18 @@ class Paths:
         members = [
             (queries[own], ground_rules[own] - offset) for own, offset in zip(split, self.offsets[:-1], strict=False)
         ]
-        if rounds is not None:  # to each query an atom is its own, so that no query proves what another asks
-            own = [
-                queries[:, None] * self._sizes[0] + np.searchsorted(self.codes, part.atoms)[rows]
-                for part, (queries, rows) in zip(self.found, members, strict=True)
-            ]
-            distinct = distinct_codes(own)
-            known = [part.known[rows] for part, (_, rows) in zip(self.found, members, strict=True)]
-            numbers = [np.searchsorted(distinct, part) for part in own]
-            kept = proved([part.rule for part in self.found], numbers, known, rounds)
-            members = [(own[keep], rows[keep]) for (own, rows), keep in zip(members, kept, strict=True)]
+        pairs_of_rules = list(zip(self.found, members, strict=True))
+        own = [  # to each query an atom is its own, so that no query proves what another asks
+            queries[:, None] * self._sizes[0] + np.searchsorted(self.codes, part.atoms)[rows]
+            for part, (queries, rows) in pairs_of_rules
+        ]
+        known = [part.known[rows] for part, (_, rows) in pairs_of_rules]
+        kept = proved([part.rule for part in self.found], own, known, rounds)
         kept_rules, kept_pairs = [], []
-        for part, (own, rows) in zip(self.found, members, strict=True):
-            used = distinct_codes([rows])  # each ground rule that some query keeps, once
-            kept_rules.append(GroundRules(part.rule, part.atoms[used], part.estimate, part.seconds))
-            kept_pairs.append(np.stack([own, np.searchsorted(used, rows)]).T)
+        for (part, (queries, rows)), keep in zip(pairs_of_rules, kept, strict=True):
+            used = distinct_codes([rows[keep]])  # each ground rule that some query keeps, once
+            kept_rules.append(GroundRules(part.rule, part.atoms[used], part.seconds))
+            kept_pairs.append(np.stack([queries[keep], np.searchsorted(used, rows[keep])]).T)
         return Neighbourhoods(Grounding(tuple(kept_rules)), tuple(kept_pairs))
 
 
@@ -279,64 +272,51 @@ FEW_QUERIES = 2**10
 
 @dataclass(frozen=True)
 class BackwardGrounder:
-    """Backward chaining from the queries, step by step."""
+    """Backward chaining from the queries, step by step; what others prove within `depth` rounds is kept."""
 
     name = "backward"
     reads_evidence = True  # known atoms are where the search ends
     starts_from_queries = True
 
     width: int = 1  # unknown body atoms that a ground rule may have
-    depth: int = 2  # steps
-    last_width: int = 0  # unknown body atoms in the last step
-    prune: bool = True  # keep only ground rules whose unknown body atoms are proved by others within `depth` rounds
+    depth: int = 2  # steps; in the last one, all body atoms are known
     max_groundings: int = MAX_GROUNDINGS
 
     def __post_init__(self) -> None:
         """Check the options."""
-        if self.width < 0 or self.last_width < 0 or self.depth < 1:
-            raise GroundingError(
-                f"backward grounding of width {self.width}, last width {self.last_width} and depth {self.depth}",
-                hint="widths are 0 or more, the depth is 1 or more",
-            )
+        if self.width < 0 or self.depth < 1:
+            what = f"backward grounding of width {self.width} and depth {self.depth}"
+            raise GroundingError(what, hint="the width is 0 or more, the depth is 1 or more")
 
     @property
     def widths(self) -> list[int]:
         """How many unknown body literals a ground rule may have, step by step."""
-        return [self.width] * (self.depth - 1) + [self.last_width]
+        return [self.width] * (self.depth - 1) + [0]
 
     def ground(self, store: Store, queries: Codes | None = None, progress: Progress = no_progress) -> Grounding:
         """The grounding around all queries together; around one query it may be smaller (see `neighbourhoods`)."""
         if queries is None:
             raise GroundingError("backward grounding starts from queries, and there are none", hint="give queries")
-        search = Search(store, self.max_groundings, prune=self.prune)
-        search.run(np.unique(np.asarray(queries, np.int64)), self.widths, self.width, progress)
-        found, atoms = search.found, [part.atoms for part in search.found]
-        if self.prune:
-            codes = distinct_codes(atoms)
-            rows = [np.searchsorted(codes, part) for part in atoms]
-            kept = proved([part.rule for part in found], rows, [part.known for part in found], self.depth)
-            atoms = [part[rows] for part, rows in zip(atoms, kept, strict=True)]
-        pairs = zip(found, atoms, strict=True)
-        return Grounding(tuple(GroundRules(p.rule, own, p.estimate, p.seconds) for p, own in pairs))
+        found = self._searched(store, queries, progress)
+        rules, atoms, known = ([getattr(part, name) for part in found] for name in ("rule", "atoms", "known"))
+        kept = proved(rules, atoms, known, self.depth)
+        pairs = zip(found, kept, strict=True)
+        return Grounding(tuple(GroundRules(part.rule, part.atoms[keep], part.seconds) for part, keep in pairs))
 
-    def _searched(self, store: Store, queries: Codes, progress: Progress) -> Search:
-        """The search of all queries (sorted, distinct), wide enough for each of them alone, before pruning."""
-        search = Search(store, self.max_groundings, prune=self.prune)
-        widest = [max(self.width, self.last_width)] * (self.depth - 1) + [self.last_width]
-        search.run(queries, widest, self.width, progress)  # an atom early for one query may come last for another
-        return search
+    def _searched(self, store: Store, queries: Codes, progress: Progress) -> list[Searched]:
+        """The search of all queries, before pruning."""
+        search = Search(store, self.max_groundings)
+        search.run(np.unique(np.asarray(queries, np.int64)), self.widths, progress)
+        return search.found
 
     def rules_met(self, store: Store, queries: Codes) -> Bool[np.ndarray, " rules"]:
         """Which rules have ground rules before pruning: without the others, the same would be found."""
-        found = self._searched(store, np.unique(np.asarray(queries, np.int64)), no_progress).found
-        return np.array([len(part.atoms) > 0 for part in found], bool)
+        return np.array([len(part.atoms) > 0 for part in self._searched(store, queries, no_progress)], bool)
 
     def neighbourhoods(self, store: Store, queries: Codes, progress: Progress = no_progress) -> Neighbourhoods:
         """For each of the queries (sorted, distinct) the ground rules that `ground` finds around it alone."""
-        search = self._searched(store, queries, progress)
-        paths = Paths(search.found, queries, len(store.language.constants))
-        found = paths.followed(self.widths, self.max_groundings)
-        return paths.neighbourhoods(found, self.depth if self.prune else None)
+        paths = Paths(self._searched(store, queries, progress), queries, len(store.language.constants))
+        return paths.neighbourhoods(paths.followed(self.widths, self.max_groundings), self.depth)
 
     def may_reach(self, store: Store, queries: Codes) -> Bool[np.ndarray, " queries"]:
         """Which queries the first step concludes before pruning; of few with too many ground rules, all may be."""
@@ -346,9 +326,9 @@ class BackwardGrounder:
 
     def _concluded(self, store: Store, queries: Codes) -> Codes:
         """Queries (distinct), and maybe other atoms, that the first step concludes."""
-        search = Search(store, self.max_groundings, prune=self.prune)
+        search = Search(store, self.max_groundings)
         try:
-            search.run(queries, self.widths[:1], self.width, no_progress)
+            search.run(queries, self.widths[:1], no_progress)
         except GroundingError:
             if len(queries) <= FEW_QUERIES:
                 return queries

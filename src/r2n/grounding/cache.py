@@ -22,8 +22,7 @@ from r2n.grounding.store import Store
 from r2n.logic.theory import Theory
 from r2n.progress import Progress, no_progress
 
-FORMAT = 2  # of fingerprints
-FORMAT_OF_PARTS = "parts-1"
+FORMAT = "parts-2"
 MANIFEST = "grounding.json"
 ARRAYS = "_arrays"
 ROWS_AT_ONCE = 2**20
@@ -36,16 +35,21 @@ _PRIMES = 0x9E3779B185EBCA87, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0x85EBCA77
 
 
 def digest_of_tallies(
-    theory: Theory, grounder: Grounder, constants: Tally, domains: list[Tally], known: dict[tuple[int, bool], Tally]
+    theory: Theory,
+    grounder: Grounder,
+    constants: Tally,
+    domains: list[Tally],
+    known: dict[tuple[int, bool], Tally],
+    more: Sequence[Tally] = (),
 ) -> str:
     """A digest of theory and strategy, and of the tallies of constants (by name), domains (by id) and known atoms."""
     found = [[p, truth, *tally] for (p, truth), tally in sorted(known.items()) if tally[0]]
-    content = [repr(grounder), str(theory), constants, domains, found]
+    content = [repr(grounder), str(theory), constants, domains, found, *more]
     return hashlib.sha256(json.dumps(content).encode()).hexdigest()
 
 
-def digest_of_all(knowledge: KnowledgeBase, grounder: Grounder) -> str:
-    """The digest of all ground rules of a knowledge base, which Spark finds for the same tables."""
+def fingerprint(knowledge: KnowledgeBase, grounder: Grounder, *queries: Codes) -> str:
+    """A digest of all that a grounding depends on; without queries and candidates, Spark finds the same."""
     language, names = knowledge.language, 0
     for name in language.constants:
         names ^= int(hashlib.md5(name.encode(), usedforsecurity=False).hexdigest()[:15], 16)
@@ -59,7 +63,9 @@ def digest_of_all(knowledge: KnowledgeBase, grounder: Grounder) -> str:
         known[p, True] = tally(knowledge.facts(predicate))
         known[p, False] = tally(knowledge.false_facts(predicate))
     domains = [tally(language.members(domain)[:, None]) for domain in language.domains]
-    return digest_of_tallies(knowledge.theory, grounder, (len(language.constants), names), domains, known)
+    candidates = [codes for _, codes in sorted(knowledge.candidates.items())]
+    more = [tally(codes[:, None]) for codes in (*candidates, *queries)]
+    return digest_of_tallies(knowledge.theory, grounder, (len(language.constants), names), domains, known, more)
 
 
 def xxhash64(columns: Sequence[np.ndarray]) -> np.ndarray:
@@ -78,22 +84,6 @@ def xxhash64(columns: Sequence[np.ndarray]) -> np.ndarray:
         hashes = (hashes ^ (hashes >> np.uint64(29))) * three
         hashes = hashes ^ (hashes >> np.uint64(32))
     return hashes
-
-
-def fingerprint(knowledge: KnowledgeBase, grounder: Grounder | None = None, queries: Codes | None = None) -> str:
-    """A digest of all that a grounding or its network depends on, from theory and evidence to strategy and queries."""
-    digest = hashlib.sha256(f"{FORMAT}\n{grounder!r}\n{knowledge.theory}".encode())
-    digest.update(json.dumps(knowledge.language.constants).encode())
-    arrays = [*knowledge.language.extensions, knowledge.evidence.atoms, knowledge.evidence.truth]
-    for array in [*arrays, np.zeros(0, np.int64) if queries is None else queries]:
-        digest.update(f"{array.dtype}{array.shape}".encode())
-        digest.update(np.ascontiguousarray(array).tobytes())
-    for name, features in sorted(knowledge.features.items()):
-        digest.update(f"{name} {features.digest()}".encode())
-    for name, codes in sorted(knowledge.candidates.items()):
-        digest.update(f"candidates {name} {len(codes)}".encode())
-        digest.update(np.ascontiguousarray(codes).tobytes())
-    return digest.hexdigest()
 
 
 @contextmanager
@@ -117,18 +107,15 @@ class RuleParts:
     folder: str
     files: Sequence[Sequence[str]]
     ground_rules: int
-    estimate: int
     seconds: float
     shape: Sequence[int] | None = None
 
     @classmethod
-    def from_folder(
-        cls, path: Path, name: str, estimate: int, seconds: float, shape: Sequence[int] | None = None
-    ) -> "RuleParts":
+    def from_folder(cls, path: Path, name: str, seconds: float, shape: Sequence[int] | None = None) -> "RuleParts":
         """The entry of a rule whose ground rules are the Parquet files of a folder, in the order of their names."""
         files = sorted(path.glob("*.parquet"))
         rows = sum(pq.read_metadata(file).num_rows for file in files)
-        return cls(name, path.name, [(file.name, _checksum(file)) for file in files], rows, estimate, seconds, shape)
+        return cls(name, path.name, [(file.name, _checksum(file)) for file in files], rows, seconds, shape)
 
 
 def write_grounding(grounding: Grounding, folder: Path, digest: str) -> None:
@@ -140,14 +127,14 @@ def write_grounding(grounding: Grounding, folder: Path, digest: str) -> None:
             path.mkdir()
             columns = {f"a{k}": np.ascontiguousarray(column) for k, column in enumerate(part.atoms.T)}
             pq.write_table(pa.table(columns), path / f"rule_{i}.parquet", compression="zstd")
-            rules.append(RuleParts.from_folder(path, part.rule.name, part.estimate, part.seconds, part.shape))
+            rules.append(RuleParts.from_folder(path, part.rule.name, part.seconds, part.shape))
         write_manifest(work, digest, rules)
 
 
 def write_manifest(folder: Path, digest: str, rules: Sequence[RuleParts]) -> None:
     """Write the manifest of a grounding, when all of it is in the folder."""
     entries = [astuple(rule) for rule in rules]
-    manifest = {"format": FORMAT_OF_PARTS, "fingerprint": digest, "rules": entries}
+    manifest = {"format": FORMAT, "fingerprint": digest, "rules": entries}
     manifest["sha256"] = _manifest_checksum(digest, entries)
     (folder / MANIFEST).write_text(json.dumps(manifest, indent=1), "utf-8")
 
@@ -174,7 +161,7 @@ def read_grounding(folder: Path, theory: Theory, digest: str, *, on_disk: bool =
         raise ConfigError(f"{str(folder)!r} is no folder: {error.strerror}", hint="give another --out") from error
     try:
         manifest = json.loads(read_file(folder / MANIFEST))
-        if manifest["format"] != FORMAT_OF_PARTS or manifest["fingerprint"] != digest:
+        if manifest["format"] != FORMAT or manifest["fingerprint"] != digest:
             return None
         entries = manifest["rules"]
         if manifest["sha256"] != _manifest_checksum(digest, entries):
@@ -188,7 +175,7 @@ def read_grounding(folder: Path, theory: Theory, digest: str, *, on_disk: bool =
                 atoms = np.empty((len(rule.atoms), parts.ground_rules), np.int64).T
                 _fill(atoms.T, folder, parts)
             shape = None if parts.shape is None else tuple(parts.shape)
-            found.append(GroundRules(rule, atoms, parts.estimate, parts.seconds, shape))
+            found.append(GroundRules(rule, atoms, parts.seconds, shape))
         return Grounding(tuple(found))
     except (OSError, ValueError, KeyError, TypeError, pa.ArrowException) as error:
         hint = f"delete {folder} and ground again"
@@ -197,7 +184,7 @@ def read_grounding(folder: Path, theory: Theory, digest: str, *, on_disk: bool =
 
 def read_partitioned(folder: Path, knowledge: KnowledgeBase, grounder: Grounder) -> Grounding | None:
     """All ground rules of a knowledge base, which Spark has written into a folder; None if it has not."""
-    return read_grounding(folder, knowledge.theory, digest_of_all(knowledge, grounder), on_disk=True)
+    return read_grounding(folder, knowledge.theory, fingerprint(knowledge, grounder), on_disk=True)
 
 
 def _array_on_disk(folder: Path, parts: RuleParts, positions: int) -> Int64[np.ndarray, "positions ground_rules"]:

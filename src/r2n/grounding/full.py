@@ -65,7 +65,7 @@ class FullGrounder:
         """The ground rules of one rule."""
         start, base, constants = perf_counter(), store.base, len(store.language.constants)
         query = self.query(store, rule)
-        found = store.substitutions(query, self.max_groundings).substitutions
+        found = store.substitutions(query, self.max_groundings)
         bound = dict(zip(query.variables, sorted_substitutions(found, constants).T, strict=True))
         pairs = zip(rule.variables, store.domains(rule), strict=True)
         axes = {name: domain.codes for name, domain in pairs if name not in bound}
@@ -83,4 +83,4 @@ class FullGrounder:
             columns = {name: column[row] for name, column in bound.items()} | dict(zip(axes, flat, strict=True))
             substitutions = np.stack([columns[name] for name in rule.variables]).T
             atoms = encode_substitutions(base, rule, sorted_substitutions(substitutions, constants))
-        return GroundRules(rule, atoms, len(atoms), perf_counter() - start, shape if query.is_free else None)
+        return GroundRules(rule, atoms, perf_counter() - start, shape if query.is_free else None)

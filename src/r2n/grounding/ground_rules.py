@@ -24,7 +24,6 @@ class GroundRules:
 
     rule: Rule
     atoms: Int64[np.ndarray, "ground_rules positions"]  # atoms[g, i] is the code of ne(g, i)
-    estimate: int
     seconds: float
     shape: tuple[int, ...] | None = None  # the sizes of the variables' domains if every substitution is there
 

@@ -170,15 +170,8 @@ class RuleQuery:
 class Tables(ABC):
     """A relation for each predicate and kind, and one for each domain."""
 
-    @property
-    @abstractmethod
-    def theory(self) -> Theory:
-        """The rules, and which predicates are closed."""
-
-    @property
-    def candidates(self) -> Collection[str]:
-        """The predicates of which ground rules hold candidates alone; by default none."""
-        return ()
+    theory: Theory
+    candidates: Collection[str] = ()  # the predicates of which ground rules hold candidates alone
 
     @abstractmethod
     def relation(self, kind: Kind, predicate: str) -> Relation:

@@ -10,15 +10,19 @@ from r2n.grounding.ground_rules import Grounding, GroundRules, ground_each
 from r2n.grounding.joins import (
     MAX_GROUNDINGS,
     RuleQuery,
+    Substitutions,
     Tables,
     are_candidates,
     encode_substitutions,
     sorted_substitutions,
 )
-from r2n.grounding.store import Answer, Store
+from r2n.grounding.store import Store
 from r2n.logic.formula import Term, Variable
 from r2n.logic.theory import Rule
 from r2n.progress import Progress, no_progress
+
+Answers = dict[Hashable, Substitutions]
+"""The substitutions of bodies."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +37,7 @@ class KnownBodyGrounder:
 
     def ground(self, store: Store, queries: Codes | None = None, progress: Progress = no_progress) -> Grounding:
         """The grounding; it does not depend on the queries."""
-        answers: dict[Hashable, Answer] = {}  # mined rules often share a body: each is joined once
+        answers: Answers = {}  # mined rules often share a body: each is joined once
         return ground_each(store, lambda store, rule: self.ground_rule(store, rule, answers), progress)
 
     def query(self, store: Tables, rule: Rule, *, every_variable: bool = False) -> RuleQuery:
@@ -49,7 +53,7 @@ class KnownBodyGrounder:
             absent=tuple(match for match, is_in in known if not is_in),
         )
 
-    def ground_rule(self, store: Store, rule: Rule, answers: dict[Hashable, Answer] | None = None) -> GroundRules:
+    def ground_rule(self, store: Store, rule: Rule, answers: Answers | None = None) -> GroundRules:
         """The ground rules of one rule; `answers` caches those of bodies for the rules that share them."""
         start, knowledge = perf_counter(), store.knowledge
         if not rule.body:
@@ -57,12 +61,11 @@ class KnownBodyGrounder:
         cached, body = {} if answers is None else answers, _body_up_to_names(store, rule)
         if body not in cached:
             found = store.substitutions(self.query(store, rule), self.max_groundings)
-            ordered = sorted_substitutions(found.substitutions, len(store.language.constants))
-            cached[body] = Answer(ordered, found.estimate)
-        atoms = encode_substitutions(knowledge.base, rule, cached[body].substitutions)
+            cached[body] = sorted_substitutions(found, len(store.language.constants))
+        atoms = encode_substitutions(knowledge.base, rule, cached[body])
         if knowledge.candidates:
             atoms = atoms[are_candidates(knowledge, rule, atoms)]
-        return GroundRules(rule, atoms, cached[body].estimate, perf_counter() - start)
+        return GroundRules(rule, atoms, perf_counter() - start)
 
 
 def _body_up_to_names(store: Store, rule: Rule) -> Hashable:

@@ -27,7 +27,7 @@ from r2n.data.records import as_text, cell_sql, settle
 from r2n.data.tables import FALSE, TRUE, Facts, Table, facts_from_records, layout_of
 from r2n.errors import ConfigError, DataError, Location
 from r2n.files import replace_folder, scratch_folder
-from r2n.grounding.cache import KeptGrounder, RuleParts, Tally, digest_of_tallies, opened_for_writing, write_manifest
+from r2n.grounding.cache import RuleParts, Tally, digest_of_tallies, opened_for_writing, write_manifest
 from r2n.grounding.full import FullGrounder
 from r2n.grounding.ground_rules import Grounder
 from r2n.grounding.joins import Kind, Relation, RuleQuery, Tables, check_budget
@@ -161,17 +161,12 @@ class RemoteTables(Tables):
     """Spark's views of facts and domains, and their counts."""
 
     engine: SparkEngine
-    completed: Theory
+    theory: Theory  # completed by the tables
     constants: int
     sizes: tuple[int, ...]  # the number of constants of each domain
     known: Mapping[tuple[int, bool], tuple[int, ...]]  # by predicate and truth: number, hash, constants by position
     offsets: np.ndarray  # the first code of each predicate
     ids: Mapping[str, int] = field(default_factory=dict)  # of the constants in rules
-
-    @property
-    def theory(self) -> Theory:
-        """The theory, completed by the tables."""
-        return self.completed
 
     def predicate_index(self, name: str) -> int:
         """The index of a predicate in the theory."""
@@ -336,7 +331,6 @@ def _encode(
 
 def rule_query(tables: RemoteTables, grounder: Grounder, rule: Rule) -> RuleQuery:
     """The query of a strategy for the substitutions of all of a rule's variables."""
-    grounder = grounder.grounder if isinstance(grounder, KeptGrounder) else grounder
     if isinstance(grounder, KnownBodyGrounder | FullGrounder):
         return grounder.query(tables, rule, every_variable=True)
     raise ConfigError(
@@ -377,20 +371,19 @@ def scratch_folder_next_to(folder: Path) -> Iterator[Path]:
 
 
 def write_remote(
-    tables: RemoteTables, grounder: Grounder, folder: Path, scratch: Path, progress: Progress = no_progress
+    tables: RemoteTables, grounder: Any, folder: Path, scratch: Path, progress: Progress = no_progress
 ) -> tuple[RuleParts, ...]:
     """Ground all rules into `folder`, which appears when all is written; `scratch` is next to it and is used up."""
     rules, engine, parts = tables.theory.rules, tables.engine, list[RuleParts]()
-    inner: Any = grounder.grounder if isinstance(grounder, KeptGrounder) else grounder
     for number, rule in enumerate(rules):
         progress("ground", number, len(rules))
         start, query, path = perf_counter(), rule_query(tables, grounder, rule), scratch / f"rule={number}"
-        limit, estimate, select = inner.max_groundings, query.estimate(), ground_select(tables, query)
-        if estimate > limit // COUNT_FIRST:
+        limit, select = grounder.max_groundings, ground_select(tables, query)
+        if query.estimate() > limit // COUNT_FIRST:
             counted = exp.select(exp.alias_(exp.Count(this=exp.Star()), "n")).from_(select.copy().subquery("found"))
             check_budget(rule, int(engine.run(counted)["n"][0]), limit, exact=True)
         engine.write(spark_sql(select), path)
-        parts.append(RuleParts.from_folder(path, rule.name, estimate, perf_counter() - start))
+        parts.append(RuleParts.from_folder(path, rule.name, perf_counter() - start))
         check_budget(rule, parts[-1].ground_rules, limit, exact=True)
 
     def tally(view: str, hashed: str) -> Tally:

@@ -22,7 +22,7 @@ from r2n.data.knowledge_base import Evidence, KnowledgeBase
 from r2n.errors import MemoryLimitError
 from r2n.grounding.joins import Kind, Relation, RuleQuery, Substitutions, Tables, TooManyRowsError, check_budget, joined
 from r2n.logic.language import Domain, Predicate
-from r2n.logic.theory import Rule, Theory
+from r2n.logic.theory import Rule
 
 LEAST_MEMORY = 64 * 10**6  # bytes: below, a database does not start its work
 MOST_ROWS = 20_000_000  # of an intermediate result; beyond, a database that can spill to disk does better
@@ -117,14 +117,6 @@ def shown_size(size: int) -> str:
     return f"{number:,.0f} {unit}" if number >= 100 else f"{number:.3g} {unit}"
 
 
-@dataclass(frozen=True, eq=False)
-class Answer:
-    """The substitutions of a query, unsorted and distinct, and the expected number of them."""
-
-    substitutions: Substitutions
-    estimate: int
-
-
 class Store(Tables):
     """The tables of a knowledge base, each made at its first use: as arrays, and in an engine for large joins."""
 
@@ -133,21 +125,12 @@ class Store(Tables):
     ) -> None:
         """Tables of `knowledge`, for large queries in `engine`, by default an embedded DuckDB."""
         self.knowledge, self.language, self.base = knowledge, knowledge.language, knowledge.base
+        self.theory, self.candidates = knowledge.theory, knowledge.candidates
         self.engine, self.ceiling = engine or DuckDBEngine(ceiling.most), ceiling
         self._known: dict[str, Relation] = {}
         self._made: dict[str, Relation] = {}
         self._loaded: dict[tuple[int, str], Relation] = {}  # by process: a fork opens a database of its own
         self._cut_from: tuple[Store, Codes] | None = None
-
-    @property
-    def theory(self) -> Theory:
-        """The theory of the knowledge base."""
-        return self.knowledge.theory
-
-    @property
-    def candidates(self) -> Mapping[str, Codes]:
-        """The candidates of the knowledge base."""
-        return self.knowledge.candidates
 
     def relation(self, kind: Kind, predicate: str) -> Relation:
         """The predicate's facts, denied atoms or candidates."""
@@ -158,7 +141,7 @@ class Store(Tables):
                 made[name] = larger.relation(kind, predicate).without(left_out)
             else:
                 declared, is_fact = self.language.predicate(predicate), kind is Kind.FACT
-                candidates = self.candidates[predicate] if kind is Kind.CANDIDATE else None
+                candidates = self.knowledge.candidates[predicate] if kind is Kind.CANDIDATE else None
                 codes = self.knowledge.known_codes(declared, is_fact) if candidates is None else candidates
                 made[name] = self._relation(name, declared, codes, self.base.decode(codes)[1])
         return made[name]
@@ -199,8 +182,8 @@ class Store(Tables):
 
     def with_rules(self, rules: tuple[Rule, ...]) -> "Store":
         """The store of the same knowledge base with these rules in place of its own; its tables are the same."""
-        view = copy(self)
-        view.knowledge = replace(self.knowledge, theory=replace(self.knowledge.theory, rules=rules))
+        view, theory = copy(self), replace(self.theory, rules=rules)
+        view.knowledge, view.theory = replace(self.knowledge, theory=theory), theory
         return view
 
     def box(self, query: RuleQuery) -> int:
@@ -208,15 +191,15 @@ class Store(Tables):
         domains = zip(query.rule.variables, self.domains(query.rule), strict=True)
         return prod(len(domain) for name, domain in domains if name not in query.variables)
 
-    def substitutions(self, query: RuleQuery, max_groundings: int) -> Answer:
-        """The answer to a query; refused if its rule would have more than `max_groundings` ground rules."""
+    def substitutions(self, query: RuleQuery, max_groundings: int) -> Substitutions:
+        """The answer to a query, unsorted and distinct; refused if its rule would have more ground rules than this."""
         box = self.box(query)  # of the variables that the query does not bind, for every substitution
         if not self.engine.takes_all:
             each = BYTES_OF_BINDING * (len(query.variables) + 2)
             with suppress(TooManyRowsError):
                 found = joined(query, self.language, self.ceiling.fitting(each, MOST_ROWS))
                 self._check(query.rule, len(found) * box, max_groundings, exact=True)
-                return Answer(found, len(found))
+                return found
         return self._from_engine(query, box, max_groundings)
 
     def _check(self, rule: Rule, estimate: int, max_groundings: int, *, exact: bool) -> None:
@@ -225,7 +208,7 @@ class Store(Tables):
         what = f"rule '{rule.name}' with {'' if exact else 'about '}{estimate:,} ground rules"
         self.ceiling.check(estimate * _bytes_of_ground_rule(rule), what=what, ways_out=CHEAPER_SETTINGS)
 
-    def _from_engine(self, query: RuleQuery, box: int, max_groundings: int) -> Answer:
+    def _from_engine(self, query: RuleQuery, box: int, max_groundings: int) -> Substitutions:
         """The answer by a database; an estimate that covers all conditions may refuse before the work."""
         select, outputs = self._compiled(query)
         fitting = self.ceiling.fitting(_bytes_of_ground_rule(query.rule), max_groundings)
@@ -244,7 +227,7 @@ class Store(Tables):
         rows = np.stack(list(answer.values())).astype(np.int64, copy=False)
         if rows.shape[1] * box > fitting:
             check_count()
-        return Answer(rows[: len(query.variables)].T, estimate)
+        return rows[: len(query.variables)].T
 
     def _compiled(self, query: RuleQuery) -> tuple[ConjunctiveSelect, list[Expression]]:
         """A query in SQL and its output columns, at least one, with its tables loaded into the engine."""

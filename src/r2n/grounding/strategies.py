@@ -1,7 +1,6 @@
 """Grounding strategies by name, their estimates, and which queries they reach."""
 
 from dataclasses import dataclass, fields, replace
-from itertools import count
 from pathlib import Path
 
 import numpy as np
@@ -23,28 +22,21 @@ GROUNDERS = {grounder.name: grounder for grounder in (FullGrounder, KnownBodyGro
 """The strategies by name. The options of grounding take these names, and the fields that the strategies have."""
 
 
-def reached_by(grounding: Grounding, atoms: Codes, steps: int | None = None) -> Grounding:
-    """The ground rules within `steps` (None: any number) of the atoms, from atoms to ground rules to their atoms."""
+def reached_by(grounding: Grounding, atoms: Codes) -> Grounding:
+    """The ground rules that are connected to the atoms."""
     codes = grounding.atoms
     rows = [np.searchsorted(codes, part.atoms) for part in grounding.ground_rules]
     reached = are_among(codes, np.unique(atoms))
-    kept = [np.zeros(len(part), bool) for part in rows]
-    for _ in count() if steps is None else range(steps):
-        before = np.count_nonzero(reached)
+    before, kept = -1, list[np.ndarray]()
+    while (count := np.count_nonzero(reached)) > before:
+        before = count
         kept = [np.any(reached[part], axis=1) for part in rows]
         for part, keep in zip(rows, kept, strict=True):
             reached[part[keep]] = True
-        if np.count_nonzero(reached) == before:
-            break
     parts = zip(grounding.ground_rules, kept, strict=True)
     return Grounding(
         tuple(part if keep.all() else replace(part, atoms=part.atoms[keep], shape=None) for part, keep in parts)
     )
-
-
-def reached_atoms(grounding: Grounding, atoms: Codes) -> np.ndarray:
-    """Whether each of the atoms is in a ground rule; bool (atoms,)."""
-    return are_among(atoms, grounding.atoms)
 
 
 MOST_WORK = 2_000_000  # facts times rules: above, no rule is joined to count its ground rules

@@ -16,10 +16,7 @@ from r2n.logic.language import Predicate
 from r2n.logic.theory import Rule
 from r2n.mining.searches import binary_predicates
 
-Kind = Literal[
-    "irreflexive", "asymmetric", "functional", "inverse-functional", "range-first", "range-second", "disjoint"
-]
-
+Kind = Literal["irreflexive", "asymmetric", "functional", "inverse-functional", "disjoint"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
 EXPECTED_MEETINGS = 3.0
@@ -38,7 +35,6 @@ class Constraint:
     | asymmetric | p(x, y) -> !p(y, x), x != y | facts p(x, y) with an atom p(y, x) | those with a fact p(y, x) |
     | functional | p(x, y) -> !p(x, z), y != z | constants x with p(x, .) | those with more than one |
     | inverse-functional | p(x, y) -> !p(z, y), x != z | constants y with p(., y) | those with more than one |
-    | range-first, range-second | only `constants` many are at the position | facts of p | none |
     | disjoint | p(x, y) -> !q(x, y) | facts of the rarer predicate | facts of both |
     """
 
@@ -46,31 +42,28 @@ class Constraint:
     predicates: tuple[str, ...]
     support: int
     exceptions: int
-    constants: int | None = None
 
     @property
     def share_of_exceptions(self) -> float:
         """Exceptions per support."""
         return self.exceptions / self.support
 
-    def formula(self) -> tuple[Formula, tuple[Unequal, ...]] | None:
-        """The constraint as an implication with guards, which facts ground; None for a range, a set of constants."""
+    def formula(self) -> tuple[Formula, tuple[Unequal, ...]]:
+        """The constraint as an implication with guards, which facts ground."""
         p, q = self.predicates[0], self.predicates[-1]
         known = Atom(p, (_X, _Y))
-        written: dict[str, tuple[Formula, tuple[Unequal, ...]]] = {
+        written: dict[Kind, tuple[Formula, tuple[Unequal, ...]]] = {
             "irreflexive": (Not(Atom(p, (_X, _X))), ()),
             "asymmetric": (Implies(known, Not(Atom(p, (_Y, _X)))), (Unequal(_X, _Y),)),
             "functional": (Implies(known, Not(Atom(p, (_X, _Z)))), (Unequal(_Y, _Z),)),
             "inverse-functional": (Implies(known, Not(Atom(p, (_Z, _Y)))), (Unequal(_X, _Z),)),
             "disjoint": (Implies(known, Not(Atom(q, (_X, _Y)))), ()),
         }
-        return written.get(self.kind)
+        return written[self.kind]
 
     def __str__(self) -> str:
         """`functional _hypernym: support 120, exceptions 3`."""
-        constants = "" if self.constants is None else f"{self.constants} constants, "
-        names = " and ".join(self.predicates)
-        return f"{self.kind} {names}: {constants}support {self.support}, exceptions {self.exceptions}"
+        return f"{self.kind} {' and '.join(self.predicates)}: support {self.support}, exceptions {self.exceptions}"
 
 
 def mine_constraints(
@@ -93,12 +86,10 @@ def _constraints(knowledge: KnowledgeBase) -> Iterator[Constraint]:
             inverse = knowledge.base.encode_columns(predicate, [no_loops[:, 1], no_loops[:, 0]])
             is_known = np.isin(inverse, knowledge.known_codes(predicate, True))
             yield Constraint("asymmetric", name, int((inverse >= 0).sum()), int(is_known.sum()))
-        kinds: tuple[tuple[Kind, Kind], ...] = (("functional", "range-first"), ("inverse-functional", "range-second"))
-        for position, (unique, limited) in enumerate(kinds):
-            constants, number = np.unique(rows[:, position], return_counts=True)
-            yield Constraint(unique, name, len(constants), int((number > 1).sum()))
-            if len(constants) < len(members[position]):
-                yield Constraint(limited, name, len(rows), 0, len(constants))
+        kinds: tuple[Kind, Kind] = ("functional", "inverse-functional")
+        for position, kind in enumerate(kinds):
+            number = np.unique(rows[:, position], return_counts=True)[1]
+            yield Constraint(kind, name, len(number), int((number > 1).sum()))
     keys = np.concatenate([rows[:, 0] * len(language.constants) + rows[:, 1] for rows in facts])
     index = np.repeat(np.arange(len(facts)), [len(rows) for rows in facts])
     pairs, number = np.unique(keys, return_inverse=True)
@@ -114,14 +105,11 @@ def _constraints(knowledge: KnowledgeBase) -> Iterator[Constraint]:
 
 
 def constraint_rules(constraints: tuple[Constraint, ...], taken: frozenset[str]) -> tuple[tuple[Rule, Constraint], ...]:
-    """The constraints that are rules, named c0, c1, ... if not taken; their weight is 1 - share of exceptions."""
+    """The constraints as rules, named c0, c1, ... if not taken; their weight is 1 - share of exceptions."""
     names = (name for name in (f"c{i}" for i in count()) if name not in taken)
-    written = ((constraint, constraint.formula()) for constraint in constraints)
-    return tuple(
-        (Rule.explicit(next(names), *formula, weight=float(f"{1 - constraint.share_of_exceptions:.4g}")), constraint)
-        for constraint, formula in written
-        if formula is not None
-    )
+    weights = [float(f"{1 - constraint.share_of_exceptions:.4g}") for constraint in constraints]
+    pairs = zip(constraints, weights, strict=True)
+    return tuple((Rule.explicit(next(names), *part.formula(), weight=weight), part) for part, weight in pairs)
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,10 +148,6 @@ class Forbidden:
                 found = self._number(name, 1)[x][:, None] > self._known(name, x, y)
             case "inverse-functional":
                 found = self._number(name, 0)[y][None, :] > self._known(name, x, y)
-            case "range-first":
-                found = self._number(name, 1)[x][:, None] == 0
-            case "range-second":
-                found = self._number(name, 0)[y][None, :] == 0
             case "disjoint":
                 found = self._known(constraint.predicates[constraint.predicates[0] == name], x, y) > 0
         return np.broadcast_to(found, (len(x), len(y)))

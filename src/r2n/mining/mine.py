@@ -13,9 +13,8 @@ from r2n.files import write_atomically
 from r2n.logic.parser import THEORY_SUFFIX
 from r2n.logic.theory import Theory
 from r2n.mining.constraints import Constraint, constraint_rules
-from r2n.mining.mined_rules import Found, MinedRule, Thresholds
+from r2n.mining.mined_rules import Found, MinedRule, MiningOptions
 from r2n.mining.searches import (
-    MOST_STEPS,
     Ends,
     PathWalker,
     StepGraph,
@@ -25,38 +24,6 @@ from r2n.mining.searches import (
 from r2n.progress import Progress, no_progress
 
 FOUND_BETWEEN_CUTS = 1000
-
-
-@dataclass(frozen=True)
-class MiningOptions:
-    """Which rules are searched, and which are kept.
-
-    `max_length`: atoms of a body. `max_rules`: of each predicate as head and each length, so that long rules, which are
-    many, do not push out short ones; rules with `constants` have a limit of their own. `seconds` ends the search early.
-    Paths of more than `most_walks` walks are counted on a sample of first constants, drawn by `seed`.
-    """
-
-    max_length: int = 2
-    max_rules: int = 100
-    min_support: int = 3
-    min_confidence: float = 0.01
-    constants: bool = False
-    seconds: float | None = None
-    most_walks: int = 20_000_000
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        """Check the options."""
-        if not 1 <= self.max_length <= MOST_STEPS:
-            what = f"bodies of {self.max_length} atoms cannot be mined"
-            raise ConfigError(what, hint=f"max_length is 1 to {MOST_STEPS}")
-        for name in ("max_rules", "min_support", "most_walks"):
-            if getattr(self, name) < 1:
-                raise ConfigError(f"{name} is {getattr(self, name)}", hint="give at least 1")
-        if not 0 <= self.min_confidence <= 1:
-            raise ConfigError(f"min_confidence is {self.min_confidence}", hint="give a share from 0 to 1")
-        if self.seconds is not None and not self.seconds > 0:
-            raise ConfigError(f"seconds is {self.seconds}", hint="give more than 0")
 
 
 @dataclass(frozen=True)
@@ -121,12 +88,11 @@ def mine_rules(
 def _search(graph: StepGraph, options: MiningOptions, progress: Progress) -> tuple[list[Found], str | None]:
     """The best rules of each kind, short ones first, and where the search was when the time was over."""
     deadline = None if options.seconds is None else monotonic() + options.seconds
-    thresholds = Thresholds(options.min_support, options.min_confidence, options.max_rules)
     walker = PathWalker(graph, options.most_walks, options.seed)
     lengths = range(1, options.max_length + 1)
-    kinds = {f"bodies of length {length}": search_paths(walker, length, thresholds) for length in lengths}
+    kinds = {f"bodies of length {length}": search_paths(walker, length, options) for length in lengths}
     if options.constants:
-        kinds["rules with constants"] = search_constant_rules(Ends.from_graph(graph, options.min_support), thresholds)
+        kinds["rules with constants"] = search_constant_rules(Ends.from_graph(graph, options.min_support), options)
     best: list[Found] = []
     for number, (kind, parts) in enumerate(kinds.items()):
         found, stopped = list[Found](), None
@@ -151,15 +117,13 @@ def mined_theory(
 ) -> tuple[Theory, str]:
     """The theory with mined rules and constraints behind its own rules (without those: `fresh`), and its text.
 
-    The text states the theory, the counts of each rule in a comment above it; ranges are in comments only.
+    The text states the theory, the counts of each rule in a comment above it.
     """
     own = () if fresh else theory.rules
     taken = frozenset(rule.name for rule in (*theory.rules, *(part.rule for part in mined)))
     commented = [(part.rule, str(part)) for part in mined]
     commented += [(rule, str(constraint)) for rule, constraint in constraint_rules(tuple(constraints), taken)]
-    ranges = [constraint for constraint in constraints if constraint.formula() is None]
-    lines = [f"# {' '.join(str(constraint).split())}\n" for constraint in ranges]
-    lines += [f"# {' '.join(comment.split())}\n{rule}\n" for rule, comment in commented]
+    lines = [f"# {' '.join(comment.split())}\n{rule}\n" for rule, comment in commented]
     extended = replace(theory, rules=(*own, *(rule for rule, _ in commented)))
     return extended, str(replace(theory, rules=own)) + "".join(lines)
 

@@ -7,12 +7,15 @@ from itertools import combinations, pairwise
 import numpy as np
 from jaxtyping import Int64
 
+from r2n.errors import ConfigError
 from r2n.logic.formula import And, Atom, Constant, Implies, Term, Unequal, Variable
 from r2n.logic.language import Predicate
 from r2n.logic.theory import Rule
 
 CAUTION = 5
 """Pairs added to a rule's body pairs when rules are compared: 1 hit in 1 pair is worth less than 80 in 100."""
+
+MOST_STEPS = 3
 
 _BETWEEN = ("z", "w")
 _X, _Y, _Z = Variable("x"), Variable("y"), Variable("z")
@@ -47,13 +50,36 @@ class MinedRule:
         return f"{text} (estimates: counted on a sample of {self.sample[0]} of {self.sample[1]} first constants)"
 
 
-@dataclass(frozen=True, slots=True)
-class Thresholds:
-    """What a rule needs to be kept, and how many are kept of each predicate as head."""
+@dataclass(frozen=True)
+class MiningOptions:
+    """Which rules are searched, and which are kept.
 
-    min_support: int
-    min_confidence: float
-    max_rules: int
+    `max_length`: atoms of a body. `max_rules`: of each predicate as head and each length, so that long rules, which are
+    many, do not push out short ones; rules with `constants` have a limit of their own. `seconds` ends the search early.
+    Paths of more than `most_walks` walks are counted on a sample of first constants, drawn by `seed`.
+    """
+
+    max_length: int = 2
+    max_rules: int = 100
+    min_support: int = 3
+    min_confidence: float = 0.01
+    constants: bool = False
+    seconds: float | None = None
+    most_walks: int = 20_000_000
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        """Check the options."""
+        if not 1 <= self.max_length <= MOST_STEPS:
+            what = f"bodies of {self.max_length} atoms cannot be mined"
+            raise ConfigError(what, hint=f"max_length is 1 to {MOST_STEPS}")
+        for name in ("max_rules", "min_support", "most_walks"):
+            if getattr(self, name) < 1:
+                raise ConfigError(f"{name} is {getattr(self, name)}", hint="give at least 1")
+        if not 0 <= self.min_confidence <= 1:
+            raise ConfigError(f"min_confidence is {self.min_confidence}", hint="give a share from 0 to 1")
+        if self.seconds is not None and not self.seconds > 0:
+            raise ConfigError(f"seconds is {self.seconds}", hint="give more than 0")
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,12 +17,10 @@ from r2n.data.knowledge_base import KnowledgeBase
 from r2n.errors import DataError
 from r2n.grounding.counting import returns_to_first_step, row_of_entries, without_diagonal
 from r2n.logic.language import Domain, Language, Predicate
-from r2n.mining.mined_rules import Found, Thresholds
+from r2n.mining.mined_rules import MOST_STEPS, Found, MiningOptions
 
 MOST_MEETINGS = 20_000_000
 """Members that the ends of one part of the search share with other ends, each counted once for each."""
-
-MOST_STEPS = 3
 
 Part = tuple[int, int, Found | None]
 
@@ -199,10 +197,10 @@ def count_heads(graph: StepGraph, path: PathBody) -> tuple[np.ndarray, np.ndarra
     return support, body_pairs, pca_pairs
 
 
-def path_rules(graph: StepGraph, path: PathBody, thresholds: Thresholds) -> Found:
-    """The rules of a path as body that pass the thresholds."""
+def path_rules(graph: StepGraph, path: PathBody, options: MiningOptions) -> Found:
+    """The rules of a path as body that pass the options."""
     support, body_pairs, pca_pairs = count_heads(graph, path)
-    passes = (support >= thresholds.min_support) & (support >= thresholds.min_confidence * body_pairs)
+    passes = (support >= options.min_support) & (support >= options.min_confidence * body_pairs)
     passes &= graph.concluded
     if len(path.steps) == 1 and path.steps[0] % 2 == 0:
         passes[path.steps[0] // 2] = False  # p(x, y) -> p(x, y)
@@ -225,13 +223,13 @@ def paths_from(walker: PathWalker, prefix: PathBody, length: int) -> Iterator[Pa
         yield from paths_from(walker, longer, length)
 
 
-def search_paths(walker: PathWalker, length: int, thresholds: Thresholds) -> Iterator[Part]:
+def search_paths(walker: PathWalker, length: int, options: MiningOptions) -> Iterator[Part]:
     """The rules with bodies of `length` steps; a part of the search is a first step."""
     total = len(walker.graph.steps)
     for step in range(total):
         yield step, total, None
         for path in paths_from(walker, walker.single(step), length):
-            yield step, total, path_rules(walker.graph, path, thresholds)
+            yield step, total, path_rules(walker.graph, path, options)
 
 
 def _entries_at(matrix: csr_array, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
@@ -288,7 +286,7 @@ class Ends:
         of_step = [number[domain] for predicate in self.graph.predicates for domain in predicate.domains]
         return np.array(of_step, np.int64)[self.step]
 
-    def found(self, thresholds: Thresholds, head: np.ndarray, body: np.ndarray, *counts: np.ndarray) -> Found:
+    def found(self, options: MiningOptions, head: np.ndarray, body: np.ndarray, *counts: np.ndarray) -> Found:
         """The rules with enough confidence, of heads (ends) and bodies (a step, and a constant or -1).
 
         The counts are support, body pairs, and the pairs among them whose x has a known fact of the head's predicate;
@@ -296,16 +294,16 @@ class Ends:
         """
         support, body_pairs, known_pairs = counts
         pca_pairs = np.where(self.step[head] % 2 == 0, known_pairs, body_pairs)
-        rows = np.flatnonzero(support >= thresholds.min_confidence * body_pairs)
+        rows = np.flatnonzero(support >= options.min_confidence * body_pairs)
         heads, none = np.stack([self.step, self.constant], axis=1)[head[rows]], np.zeros((len(rows), 2), np.int64)
         return Found(heads, body[rows], support[rows], body_pairs[rows], pca_pairs[rows], none)
 
-    def with_constant_bodies(self, start: int, stop: int, thresholds: Thresholds) -> Found:
+    def with_constant_bodies(self, start: int, stop: int, options: MiningOptions) -> Found:
         """Rules p(x, c) <- q(x, d), ends that share members, whose bodies are the ends from `start` to `stop`."""
         graph = self.graph
         shared = csr_array(self.members[start:stop] @ self.members.T).tocoo()
         body, head = shared.coords[0].astype(np.int64) + start, shared.coords[1].astype(np.int64)
-        kept = (shared.data >= thresholds.min_support) & (body != head) & self.is_concluded[head]
+        kept = (shared.data >= options.min_support) & (body != head) & self.is_concluded[head]
         body, head, support = body[kept], head[kept], shared.data[kept]
         predicate, constant, domain = self.step[head] // 2, self.constant[head], self.domain[head]
         itself = _entries_at(self.members, body, constant) > 0  # x = c is no substitution
@@ -313,17 +311,14 @@ class Ends:
         known = csr_array(self.members[start:stop] @ graph.known_first.T).toarray()[body - start, predicate]
         known -= itself & (_entries_at(graph.known_first, predicate, constant) > 0)
         columns = np.stack([self.step[body], self.constant[body]], axis=1)
-        return self.found(thresholds, head, columns, support, body_pairs, known)
+        return self.found(options, head, columns, support, body_pairs, known)
 
-    def with_variable_bodies(self, start: int, stop: int, thresholds: Thresholds) -> Found:
-        """Rules p(x, c) <- q(x, z) whose heads are the ends from `start` to `stop`: z is neither x nor c.
-
-        Such an x has a step q, and not only one to c: a single step.
-        """
+    def with_variable_bodies(self, start: int, stop: int, options: MiningOptions) -> Found:
+        """Rules p(x, c) <- q(x, z) whose heads are the ends from `start` to `stop`: z is neither x nor c."""
         graph = self.graph
         having = csr_array(self.members[start:stop] @ self._has_step.T - self._single_members[start:stop]).tocoo()
         head, body = having.coords[0].astype(np.int64) + start, having.coords[1].astype(np.int64)
-        kept = (having.data >= thresholds.min_support) & self.is_concluded[head]
+        kept = (having.data >= options.min_support) & self.is_concluded[head]
         head, body, support = head[kept], body[kept], having.data[kept]
         predicate, constant, domain = self.step[head] // 2, self.constant[head], self.domain[head]
         itself = _entries_at(graph.leaving, body, constant) > 0  # x = c is no substitution
@@ -334,7 +329,7 @@ class Ends:
         known_pairs = known[predicate, body] - _entries_at(single_known, predicate, target)
         known_pairs -= itself & (_entries_at(graph.known_first, predicate, constant) > 0)
         columns = np.stack([body, np.full_like(body, -1)], axis=1)
-        return self.found(thresholds, head, columns, support, body_pairs, known_pairs)
+        return self.found(options, head, columns, support, body_pairs, known_pairs)
 
     @cached_property
     def _inside(self) -> Int64[np.ndarray, "domains ends"]:
@@ -380,7 +375,7 @@ class Ends:
         return totals[0], totals[1], totals[2], totals[3]
 
 
-def search_constant_rules(ends: Ends, thresholds: Thresholds) -> Iterator[Part]:
+def search_constant_rules(ends: Ends, options: MiningOptions) -> Iterator[Part]:
     """The rules with a constant in the head; a part of the search is a part of the ends."""
     if not len(ends):
         return
@@ -390,4 +385,4 @@ def search_constant_rules(ends: Ends, thresholds: Thresholds) -> Iterator[Part]:
     for part, (start, stop) in enumerate(pairwise(bounds)):
         yield part, len(bounds) - 1, None
         for search in (ends.with_constant_bodies, ends.with_variable_bodies):
-            yield part, len(bounds) - 1, search(start, stop, thresholds)
+            yield part, len(bounds) - 1, search(start, stop, options)

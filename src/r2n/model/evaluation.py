@@ -16,7 +16,7 @@ from r2n.evaluation.calibrate import Calibrated
 from r2n.evaluation.evaluate import RulesAlone, evaluate_scores
 from r2n.evaluation.ranking import DEFAULT_OPTIONS, EvaluationOptions, Filter
 from r2n.evaluation.report import NOT_HELD_OUT, REASONING_HARMS, Report, Score
-from r2n.mining.constraints import KINDS, Constraint, Forbidden, Kind, mine_constraints
+from r2n.mining.constraints import KINDS, Constraint, Forbidden, mine_constraints
 from r2n.network.graph_sources import Ungrounded
 from r2n.network.mixture import NETWORK_ALONE, RULES_ALONE, WEIGHTINGS
 from r2n.network.r2n import R2N
@@ -86,9 +86,6 @@ def single_networks(
     }
 
 
-RANKED_KINDS: tuple[Kind, ...] = tuple(kind for kind in KINDS if not kind.startswith("range"))
-"""By default: those that facts to come hardly break. Many have a constant that their position never had before."""
-
 LEAST_SUPPORT = 30
 """By default: what 30 facts keep, hardly more than one in ten others breaks (1 - 0.05^(1/30))."""
 
@@ -102,7 +99,7 @@ class Constrained:
 
     @classmethod
     def of(
-        cls, knowledge: KnowledgeBase, kinds: Collection[str] = RANKED_KINDS, min_support: int = LEAST_SUPPORT
+        cls, knowledge: KnowledgeBase, kinds: Collection[str] = KINDS, min_support: int = LEAST_SUPPORT
     ) -> "Constrained":
         """Mine constraints of some kinds; they see what is known, and no query."""
         for kind in kinds:

@@ -10,7 +10,7 @@ from time import perf_counter
 import numpy as np
 
 from r2n.data.candidates import Candidates, candidate_sources, find_candidates
-from r2n.data.herbrand import Codes, HerbrandBase, closed_atoms
+from r2n.data.herbrand import Codes, HerbrandBase, are_among, closed_atoms
 from r2n.data.knowledge_base import Evidence, KnowledgeBase, as_trained
 from r2n.data.problem import Problem
 from r2n.data.validation import contradictions
@@ -20,7 +20,7 @@ from r2n.grounding.counting import is_counted, split_rules
 from r2n.grounding.ground_rules import Grounding, GroundRules
 from r2n.grounding.joins import budget_error, encode_substitutions
 from r2n.grounding.store import SURELY_TOO_MANY, Store
-from r2n.grounding.strategies import MOST_WORK, Size, expected_size, make_grounder, mean_neighbourhood, reached_atoms
+from r2n.grounding.strategies import MOST_WORK, Size, expected_size, make_grounder, mean_neighbourhood
 from r2n.logic.theory import Rule
 from r2n.model.memory import over_grids
 from r2n.options import GroundingOptions, Options
@@ -221,7 +221,7 @@ def _unreached(problem: Problem, store: Store, options: GroundingOptions) -> Ite
         asked = queries.atoms[::step]
         in_rules = [knowledge.language.predicates[i].name in names for i in np.unique(knowledge.base.decode(asked)[0])]
         grounding = _tried(store, asked, options) if any(in_rules) and options.strategy != "full" else None
-        is_reached = any(in_rules) if grounding is None else reached_atoms(grounding, asked).any()
+        is_reached = any(in_rules) if grounding is None else are_among(asked, grounding.atoms).any()
         if len(queries) and not is_reached:
             asked = f"the {counted(len(queries), 'query', 'queries')} '{split}' ({options.strategy})"
             shown = "the rules say nothing of them; r2n ground shows what each rule gives"
@@ -373,7 +373,7 @@ def _sample(work: Work, share: float) -> tuple[Grounding, np.ndarray]:
         for variable, domain in enumerate(domains):
             substitutions[:, variable] = domain[chosen[:, variable]]
         atoms = encode_substitutions(base, rule, substitutions)
-        parts.append(GroundRules(rule, atoms, len(atoms), 0.0, shape if size.count == every else None))
+        parts.append(GroundRules(rule, atoms, 0.0, shape if size.count == every else None))
     dice = np.random.default_rng(0)
     return Grounding(tuple(parts)), np.unique(dice.integers(0, max(1, base.size), round(share * work.atoms)))
 

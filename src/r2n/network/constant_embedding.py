@@ -47,10 +47,9 @@ class SparseRows(Tensors):
 
 
 class Channel(nn.Module):
-    """Vectors of `size` for some constants; `place` holds the row of each constant (by id), -1 if it has none.
+    """Vectors of `size` for some constants, by features of a `domain`.
 
-    `place` is read when atoms are collated, not in a pass: it stays on the CPU. `domain` is the one whose features it
-    reads.
+    `place` holds the row of each constant (by id), -1 if it has none; it stays on the CPU, where atoms are collated.
     """
 
     place: Tensor
@@ -204,10 +203,7 @@ def make_channels(
 
 
 class FeatureEncoder(nn.Module):
-    """Emb(c) of the constants of one domain from all their channels: an MLP with one hidden layer.
-
-    Behind a caller's module stands at most one linear map, where its output has another size.
-    """
+    """Emb(c) of the constants of one domain: an MLP of all channels, or a caller's module and one map to the size."""
 
     place: Tensor
 

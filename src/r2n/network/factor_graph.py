@@ -141,41 +141,27 @@ def known_truths(base: HerbrandBase, codes: Codes, evidence: Evidence) -> Int64[
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """A part of a graph, the queries' `rows` in it, and `kept`: the old row of each of its atoms."""
+    """A part of a graph, and `kept`: the old row of each of its atoms."""
 
     graph: FactorGraph
-    rows: Int64[Tensor, " batch"]
     kept: Int64[Tensor, " atoms"]
 
 
-def subgraph(graph: FactorGraph, rows: Int64[Tensor, " batch"], steps: int | None = None) -> Batch:
-    """The ground rules within `steps` of the atoms in `rows` (None: any number of steps), with all their atoms.
-
-    `steps` reasoning layers give the atoms in `rows` the same embeddings here as in the full graph.
-    """
-    reached = torch.zeros(len(graph.atoms), dtype=torch.bool)
-    reached[rows] = True
-    kept = [torch.zeros(len(part), dtype=torch.bool) for part in graph.neighbours]
-    done = 0
-    while steps is None or done < steps:
-        before = int(reached.sum())
-        kept = [reached[part].any(dim=1) for part in graph.neighbours]
-        for part, keep in zip(graph.neighbours, kept, strict=True):
-            reached[part[keep].flatten()] = True
-        done += 1
-        if int(reached.sum()) == before:
-            break
-    return _cut(graph, reached, kept, rows)
+def subgraph(graph: FactorGraph, rows: Int64[Tensor, " batch"]) -> Batch:
+    """All that is connected to the atoms in `rows`."""
+    component = components(graph)
+    return _cut(graph, torch.isin(component, component[rows]))
 
 
-def _cut(graph: FactorGraph, atoms: Tensor, kept: list[Tensor], rows: Tensor) -> Batch:
-    """The graph of the marked atoms and ground rules."""
+def _cut(graph: FactorGraph, atoms: Tensor) -> Batch:
+    """The graph of some connected components, given by their atoms."""
+    kept = [atoms[part].any(dim=1) for part in graph.neighbours]
     new_row = torch.cumsum(atoms, 0) - 1
     answered = int(atoms[: graph.answered].sum())
     neighbours = tuple(new_row[part[keep]] for part, keep in zip(graph.neighbours, kept, strict=True))
     shapes = tuple(shape if bool(keep.all()) else None for shape, keep in zip(graph.shapes, kept, strict=True))
     part_graph = FactorGraph(graph.atoms[atoms], neighbours, graph.rules, shapes, answered)
-    return Batch(part_graph, new_row[rows], atoms.nonzero().flatten())
+    return Batch(part_graph, atoms.nonzero().flatten())
 
 
 def components(graph: FactorGraph) -> Int64[Tensor, " atoms"]:
@@ -190,11 +176,7 @@ def components(graph: FactorGraph) -> Int64[Tensor, " atoms"]:
 
 
 def component_batches(graph: FactorGraph, wanted: Bool[Tensor, " atoms"], batches: int) -> list[Batch]:
-    """At most `batches` parts of connected components; those without a wanted atom are left out.
-
-    Components are distributed by size, largest first, so that the parts are about equal. The `rows` of a part are its
-    wanted atoms.
-    """
+    """At most `batches` parts of connected components with a wanted atom, about equally large."""
     component = components(graph)
     sizes = torch.bincount(component[wanted], minlength=int(component.max()) + 1 if len(component) else 0)
     order = torch.argsort(sizes, descending=True, stable=True)
@@ -202,12 +184,4 @@ def component_batches(graph: FactorGraph, wanted: Bool[Tensor, " atoms"], batche
     chosen = order[sizes[order] > 0]
     part_of[chosen] = torch.arange(len(chosen)) % batches
     of_atom = part_of[component]
-    return [
-        _cut(
-            graph,
-            of_atom == i,
-            [of_atom[part[:, 0]] == i for part in graph.neighbours],
-            ((of_atom == i) & wanted).nonzero().flatten(),
-        )
-        for i in range(min(batches, len(chosen)))
-    ]
+    return [_cut(graph, of_atom == i) for i in range(min(batches, len(chosen)))]

@@ -36,10 +36,8 @@ class KHopSubgraphs:
         self._positions = np.array([part.shape[1] for part in parts], np.int64)
 
     def around(self, codes: Codes, *, steps: int | None = None, without: Codes | None = None) -> FactorGraph:
-        """A graph that answers just these atoms (sorted, distinct), by the ground rules within so many steps of them.
-
-        No steps: all that are connected to them. Ground rules that have an atom of `without` in their body are left
-        out. An atom that the graph does not hold is in no ground rule.
+        """A graph that answers just these atoms (sorted, distinct), by the ground rules within `steps` (None: any
+        number) of them; ground rules that have an atom of `without` in their body are left out.
         """
         found = left_out = np.zeros(0, np.int64)
         if without is not None:
@@ -157,7 +155,7 @@ class GraphSource(ABC):
             return self._subgraphs.around(wanted, steps=steps, without=without if self.known_in_bodies else None)
         full, codes = self._subgraphs.graph, torch.from_numpy(wanted)
         inside = full.contains(codes)
-        graph = subgraph(full, full.rows(codes[inside])).graph  # all that is connected to them
+        graph = subgraph(full, full.rows(codes[inside])).graph
         if len(graph.atoms) == len(full.atoms):
             graph = full
         if bool(inside.all()):
@@ -212,8 +210,8 @@ class Ungrounded(GraphSource):
 class GroundedOnDemand(GraphSource):
     """Grounds a knowledge base when it is first asked for a graph.
 
-    Under full and known-body grounding all atoms share the ground rules, which are made once. Under backward grounding
-    an atom has those that backward chaining from it alone finds; what several atoms share is there once for each.
+    Under backward grounding an atom has the ground rules that backward chaining from it alone finds, as copies of its
+    own; else all atoms share the ground rules.
     """
 
     store: Store
@@ -281,10 +279,7 @@ class _Changed(GraphSource):
 
 @dataclass(frozen=True, eq=False)
 class Counted(_Changed):
-    """A source, and rules that are counted instead of grounded, when their counts are first needed.
-
-    Counts leave a query out by themselves.
-    """
+    """A source, and rules that are counted instead of grounded; counts leave a query out by themselves."""
 
     store: Store
     rules: tuple[Rule, ...]

@@ -151,10 +151,7 @@ class VectorFormula(AtomEmbedding):
         return asking @ candidates.t()
 
     def row_scores(self, predicates: RowPredicates, position: int, given: Given, candidates: Candidates) -> RowScores:
-        """The score of each row's atom with each candidate at the open position, where `given` is not read.
-
-        All rows have one arity.
-        """
+        """The score of each row's atom with each candidate at the open position, where `given` is not read."""
         return self.compared(self.asking(predicates, position, given), candidates)
 
     def cubes(self, vectors: Float[Tensor, "*batch _"]) -> Float[Tensor, "*batch _"]:

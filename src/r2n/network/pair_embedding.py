@@ -66,12 +66,10 @@ def collate_pairs(
     terms: Sequence[Term],
     predicates: Int64[Tensor, " atoms"],
     rows: Int64[Tensor, "channels atoms positions"],
-    *,
-    compared: bool,
 ) -> PairBatch:
     """Collate atoms; `rows` are those of their constants in each channel, -1 if it has none.
 
-    `bags` are those of the channels of words. `compared`: a constant that is compared is not read by itself too.
+    `bags` are those of the channels of words. A constant that is compared is not read by itself too.
     """
     arity = rows.shape[2]
     blocks: list[Block] = []
@@ -80,7 +78,7 @@ def collate_pairs(
             continue
         of_channel = rows[term.channel]
         has_term = (of_channel[:, list(term.positions)] >= 0).all(1)
-        if len(term.positions) == 1 and compared:  # a constant at another position makes it a pair
+        if len(term.positions) == 1:  # a constant at another position makes it a pair
             has_term &= (of_channel[:, [i for i in range(arity) if i != term.positions[0]]] < 0).all(1)
         atoms = has_term.nonzero().flatten()
         if len(atoms):
@@ -122,7 +120,7 @@ def pair_counts(bags: Bags, left: np.ndarray, right: np.ndarray) -> Float[np.nda
     return np.stack([np.log1p(shared), np.log1p(union - shared), jaccard], 1).astype(np.float32)
 
 
-def _possible_terms(language: Language, rows: Tensor, *, compared: bool) -> list[Term]:
+def _possible_terms(language: Language, rows: Tensor) -> list[Term]:
     """The terms that atoms may have, by the channels of the constants that their positions can hold.
 
     A constant with no channel at all is new to the network, and does not count: its atoms are masked.
@@ -139,11 +137,9 @@ def _possible_terms(language: Language, rows: Tensor, *, compared: bool) -> list
         for c in range(len(rows)):
             some = [i for i, (has_one, _) in enumerate(positions) if has_one[c]]
             for i in some:
-                is_alone = all(lacks[c] for j, (_, lacks) in enumerate(positions) if j != i)
-                if not compared or is_alone:
+                if all(lacks[c] for j, (_, lacks) in enumerate(positions) if j != i):
                     found[Term(c, (i,))] = None
-            if compared:
-                found |= dict.fromkeys(Term(c, pair) for pair in combinations(some, 2))
+            found |= dict.fromkeys(Term(c, pair) for pair in combinations(some, 2))
     return list(found)
 
 
@@ -162,10 +158,9 @@ class PairEmbedding(AtomEmbedding):
         super().__init__()
         dim, hidden = options.dim, options.encoder_dim or options.dim
         self.dim, self.constant_dim, self.dropout = dim, constants.dim, options.encoder_dropout
-        self.kinds = KINDS if options.pair == "symmetric" else ()
         self.channels = nn.ModuleList(channels)
         self.place = torch.stack([*(channel.place for channel in channels), constants.place])
-        self.terms = _possible_terms(language, self.place, compared=bool(self.kinds))
+        self.terms = _possible_terms(language, self.place)
         predicates, sizes = len(language.predicates), [*(channel.size for channel in channels), self.constant_dim]
         words = {c for c, channel in enumerate(channels) if isinstance(channel, WordChannel)}
         paired = {term.key for term in self.terms if len(term.positions) > 1}
@@ -186,7 +181,7 @@ class PairEmbedding(AtomEmbedding):
     ) -> PairBatch:
         """Atoms of one arity, collated once for all passes."""
         bags = {c: channel.bags for c, channel in enumerate(self.channels) if isinstance(channel, WordChannel)}
-        return collate_pairs(bags, self.terms, predicates, self.place[:, arguments], compared=bool(self.kinds))
+        return collate_pairs(bags, self.terms, predicates, self.place[:, arguments])
 
     def forward(self, atoms: PairBatch, constants: ConstantEmbedding) -> Float[Tensor, "atoms dim"]:
         """Emb^0(a)."""

@@ -109,10 +109,7 @@ class R2N(nn.Module):
         return self.constants.vectors.device
 
     def collate(self, graph: FactorGraph, kind: Literal["auto"] | Kind = "auto") -> GraphBatch:
-        """A graph as this network reads it, on its device.
-
-        The kind decides how a pass is computed, not what: `auto` takes `grid` if that computes the same.
-        """
+        """A graph as this network reads it, on its device; `auto` takes the kind `grid` if that computes the same."""
         reads_more = any(part is not None for part in (self.known, self.belief_input, self.trained_ids))
         is_linear = self.atom_embedding.grids is not None and all(layer.is_over_grids for layer in self.layers)
         can_be = is_linear and not reads_more and kind in ("auto", "grid")
@@ -182,10 +179,7 @@ class R2N(nn.Module):
         rule_outputs: bool = True,
         embedded: Float[Tensor, "atoms dim"] | None = None,
     ) -> Predictions:
-        """Logits of all atoms and ground rules; `known` gives each atom's UNKNOWN, FALSE or TRUE.
-
-        `embedded` replaces f_P of the constants, if it was computed before.
-        """
+        """Logits of all atoms and ground rules; `known`: UNKNOWN, FALSE or TRUE of each atom; `embedded`: f_P."""
         grids = self.atom_embedding.grids
         if hidden is None and embedded is None and layout.whole is not None and grids is not None:
             return self._forward_over_grids(layout, layout.whole, grids, rule_outputs=rule_outputs)

@@ -75,7 +75,7 @@ def message_pass(
 ) -> Float[Tensor, "slots message"]:
     """For each slot, the sum over its ground rules of relu(relu(sum of their slots) @ weight + bias).
 
-    There is one message for each position (copies = positions, outputs = copies * message), or one for all.
+    Copies: one message for each position, or one for all.
     """
     return _MessagePass.apply(index, slots, weight, bias)
 
@@ -289,8 +289,7 @@ def _divided(sums: Tensor, divisor: Tensor | None) -> Tensor:
 def make_layer(rules: Sequence[Rule], options: ModelOptions) -> ReasoningLayer:
     """A reasoning layer for rules; for the reasoner `fgnn`, its order-blind layer.
 
-    `rule_network="shared"`: one MLP^1 and MLP^2 for all rules of n atoms, for each n in order. `mlp="deep"`:
-    Linear-ReLU-Linear for MLP^1 and MLP^2; `"shallow"`: Linear-ReLU for MLP^1 and Linear for MLP^2.
+    `mlp="deep"`: Linear-ReLU-Linear for MLP^1 and MLP^2; `"shallow"`: Linear-ReLU for MLP^1 and Linear for MLP^2.
     """
     update, messages = [], []
     dim, rule_dim = options.dim, options.rule_dim or options.dim

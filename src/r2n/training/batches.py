@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -25,10 +25,7 @@ from r2n.training.negatives import Negatives, draw_negatives
 
 @dataclass(eq=False)
 class ProcessGroup:
-    """The processes of a training, as one of them sees them: its own number, from 0, and how many there are.
-
-    Only the first one writes.
-    """
+    """The processes of a training, as one of them sees them: its own number, from 0, and how many there are."""
 
     rank: int
     count: int
@@ -73,10 +70,9 @@ def targets_of(
     *,
     ask_closed: bool = False,
 ) -> Targets:
-    """Targets for the evidence and its negatives, all of which the graph must hold.
+    """Targets for the evidence and its negatives, all of which the graph must hold, and `false`: further negatives.
 
-    `false` are further negatives, as far as it holds them. Atoms that the graph holds only as parts of others'
-    neighbourhoods are labelled, but not asked.
+    Atoms that the graph holds only as parts of others' neighbourhoods are labelled, but not asked.
     """
     codes, wanted = graph.atoms.numpy(), np.union1d(negatives.codes, negatives.facts)
     missing = wanted[~graph.contains(torch.from_numpy(wanted)).numpy()]
@@ -131,10 +127,7 @@ def masked_atoms(
 def masked_by_code(
     codes: Int64[Tensor, " atoms"], targets: Targets, options: MaskingOptions, *, generator: torch.Generator
 ) -> Bool[Tensor, " atoms"] | None:
-    """The same by a hash of an atom's code and one number drawn for the step: alike in all parts of a step.
-
-    The hash is the mixing of splitmix64 (Steele, Lea and Flood, 2014).
-    """
+    """The same by a hash (splitmix64) of an atom's code and one number drawn: alike in all parts of a step."""
     if not options.hiding:
         return None
     seed = int(torch.randint(2**62, (1,), generator=generator))
@@ -181,16 +174,8 @@ class Step:
         return cls(layout, layout.graph.to(device), targets.to(device), known.to(device))
 
 
-@runtime_checkable
-class OwnStep(Protocol):
-    """A step that computes its own losses, without a graph."""
-
-    def losses(self, model: R2N, options: TrainingOptions) -> Losses:
-        """The loss and its parts."""
-        ...
-
-
-AnyStep = Step | OwnStep
+AnyStep = Any
+"""A step, or an object without a graph whose `losses(model, options)` are the loss and its parts."""
 
 
 @runtime_checkable
@@ -257,9 +242,8 @@ def make_batches(
 ) -> FixedBatches:
     """Draw the negatives, get the graph around all queries, and collate it; full, or in its components.
 
-    The losses ask the evidence and its negatives, or the whole Herbrand base. If all atoms share the ground rules, the
-    graph also has closed facts, for L_sem, and all atoms of ground rules, for a t-norm; if each atom has its own,
-    neighbours of one query must not send messages to another.
+    If all atoms share the ground rules, the graph also has closed facts, for L_sem, and all atoms of ground rules, for
+    a t-norm; if each atom has its own, neighbours of one query must not send messages to another.
     """
     check_component_batches(options)
     base, negatives, full = model.base, Negatives.none(), source.whole
@@ -420,10 +404,7 @@ class QueryBatches:
         return self.known[true], np.union1d(self.known[~true], negatives)
 
     def left_out(self, drawn: Drawn) -> Codes:
-        """The queries of a step that must be unknown in it, in either direction of a predicate.
-
-        An atom of a closed world is never left out: it would be false.
-        """
+        """The queries of a step that are unknown in it, with reciprocals; none of a closed world: it would be false."""
         codes = np.intersect1d(drawn.asked, self.open, assume_unique=True)
         return np.union1d(codes, np.setdiff1d(counterparts(self.model.base, codes), [-1]))
 

@@ -103,7 +103,7 @@ def all_reduce(
 def make_optimizer(model: R2N, options: OptimisationOptions) -> torch.optim.Optimizer:
     """The optimiser of the options, for the input layer, all other parameters, and counted rules if there are any.
 
-    Each has a decay of its own; counted rules have none, for a log weight of 0 is no weaker rule.
+    Counted rules do not decay, for a log weight of 0 is no weaker rule.
     """
     groups: list[dict[str, Any]] = [
         {"params": [], "weight_decay": decay} for decay in (options.input_weight_decay, options.weight_decay, 0.0)
@@ -130,10 +130,7 @@ Finalize = Callable[[R2N], None]
 
 @dataclass(frozen=True, slots=True)
 class Epoch:
-    """The losses of one epoch, the validation metric if it was measured, and the seconds.
-
-    `rules` is the loss of counted rules, in the epochs that train them.
-    """
+    """The losses of one epoch (`rules`: of counted rules), the validation metric if it was measured, and seconds."""
 
     number: int
     loss: float
@@ -203,10 +200,7 @@ class Trainer:
         seed: int = 0,
         **changes: object,
     ) -> "Trainer":
-        """Draw the negatives and get the graph around them first; `changes` are keys of [training].
-
-        A graph in place of a source must hold the evidence and its negatives.
-        """
+        """From a source, or a graph that holds the evidence and its negatives; `changes` are keys of [training]."""
         wanted = chosen(TrainingOptions, options, changes)
         graphs = FullGraph(source) if isinstance(source, FactorGraph) else source
         batches = batches_of(model, graphs, evidence, wanted, seed=seed)
@@ -259,10 +253,7 @@ class Trainer:
         return {name: value.clone() for name, value in self.model.state_dict().items()}
 
     def _descend(self, step: AnyStep, *, is_shared: bool = True) -> Float[Tensor, " losses"]:
-        """One step of the optimiser; the loss and its parts before it, of all processes.
-
-        A step that is not shared is done by all alike, and each counts for its part.
-        """
+        """One step of the optimiser, by all processes alike if it is not shared; the loss and its parts before it."""
         losses = self._losses(step)
         self.optimizer.zero_grad()
         count = 1 if is_shared else self.team.count

@@ -215,10 +215,7 @@ class Objective:
         return loss_counts(step, int(hidden[asked].sum()) if reads and hidden is not None else len(asked))
 
     def _supervised(self, step: Step, predictions: Predictions, hidden: Tensor | None) -> Float[Tensor, ""]:
-        """L_sup; if evidence is an input, only masked atoms count: the others could read their label.
-
-        In a step whose queries are left out, none can.
-        """
+        """L_sup; if evidence is an input, only masked atoms count, unless queries are left out: others read labels."""
         out, targets = predictions.atoms, step.targets
         reads = self.reads_evidence and not step.leaves_out
         if self.options.asks_base:

@@ -44,10 +44,7 @@ class RowStep(Tensors):
     weight: float
 
     def losses(self, model: R2N, options: TrainingOptions) -> Losses:
-        """The mean over the facts of minus the log of each one's probability in its row, and N3 of their vectors.
-
-        A process without a part of the step has no facts: zero.
-        """
+        """The mean over the facts of minus the log of each one's probability in its row, and N3 of their vectors."""
         if not len(self.row):
             return Losses(*torch.zeros(4, device=model.device))
         rows, read = model.atom_embedding.rows, self._reader(model)
@@ -84,10 +81,7 @@ class RowStep(Tensors):
 
 
 def asks_rows(model: R2N, options: TrainingOptions) -> bool:
-    """Whether facts are compared row by row: with all candidates in batches, or some drawn for the batch.
-
-    Refused if the network is more than its input layer: then a row is no product.
-    """
+    """Whether facts are compared row by row, with all candidates or some drawn; refused if there are layers."""
     wanted = losses[options.loss].by_candidates and (options.asks_base or options.negatives is not None)
     if options.batch_size is None or not wanted:
         return False
@@ -180,10 +174,7 @@ ENTRIES_AN_EPOCH = 2**25  # above, an epoch takes a sample of the facts
 
 @dataclass(frozen=True, eq=False)
 class RuleStep:
-    """Facts of one predicate and open position: for each entry of their rows the fact, rule and log of the count.
-
-    `is_true` marks entries that conclude the fact itself.
-    """
+    """Facts of one predicate and position: for each entry the fact, rule, log count, and if it concludes the fact."""
 
     predicate: int
     position: int

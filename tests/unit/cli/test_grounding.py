@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from r2n.cli import app
 from r2n.datasets.benchmarks import load
-from r2n.grounding.cache import digest_of_all, write_grounding
+from r2n.grounding.cache import fingerprint, write_grounding
 from r2n.grounding.full import FullGrounder
 from r2n.grounding.store import Store
 from tests.command_line import invoke
@@ -23,7 +23,7 @@ def test_an_engine_that_is_none_is_refused() -> None:
 def test_a_grounding_in_parts_is_read_where_it_is_that_of_the_problem(tmp_path: Path) -> None:
     knowledge, grounder = load("countries-s3").knowledge, FullGrounder()
     grounding = grounder.ground(Store(knowledge))
-    write_grounding(grounding, tmp_path / "kept", digest_of_all(knowledge, grounder))
+    write_grounding(grounding, tmp_path / "kept", fingerprint(knowledge, grounder))
     command = ["ground", "countries-s3", "--strategy", "full", "--json"]
     kept = json.loads(invoke(*command, "--out", str(tmp_path / "kept")))
     made = json.loads(runner.invoke(app, command).stdout)

@@ -188,6 +188,10 @@ shared_words = 2
 
 def test_candidates_are_in_the_fingerprint() -> None:
     from r2n.grounding.cache import fingerprint
+    from r2n.grounding.full import FullGrounder
 
-    keys = {fingerprint(problem(given).knowledge) for given in (None, Candidates(), Candidates(shared_words=1))}
+    keys = {
+        fingerprint(problem(given).knowledge, FullGrounder())
+        for given in (None, Candidates(), Candidates(shared_words=1))
+    }
     assert len(keys) == 3

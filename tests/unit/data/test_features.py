@@ -27,8 +27,8 @@ from r2n.data.features import (
 from r2n.data.knowledge_base import grown_features
 from r2n.data.records import settle
 from r2n.errors import ConfigError, DataError
-from r2n.grounding.cache import fingerprint
 from r2n.logic.language import Language
+from r2n.store.stored_problem import problem_fingerprints
 from tests.examples import fixture
 
 THEORY = r2n.parse_theory("domain paper, person\npredicate cites(paper, paper)\npredicate wrote(person, paper)\n")
@@ -160,7 +160,6 @@ def test_skipped_rows_are_reported_and_then_missing() -> None:
 
 
 def test_the_fingerprint_knows_every_feature() -> None:
-    plain = problem({}).knowledge
     vectors = {name: [1.0, i] for i, name in enumerate(TITLES)}
     settings: list[dict[str, object]] = [
         {"paper": TITLES},
@@ -170,9 +169,9 @@ def test_the_fingerprint_knows_every_feature() -> None:
         {"paper": FeatureTable({"p1": "On cats"}, missing="learn")},
         {"person": {"ann": "x"}},
     ]
-    digests = [fingerprint(plain), *(fingerprint(problem(features).knowledge) for features in settings)]
+    digests = [problem_fingerprints(problem(features))["features"] for features in ({}, *settings)]
     assert len(set(digests)) == len(digests)
-    assert fingerprint(problem({"paper": TITLES}).knowledge) == digests[1]
+    assert problem_fingerprints(problem({"paper": TITLES}))["features"] == digests[1]
 
 
 def test_problem_files(tmp_path: Path) -> None:

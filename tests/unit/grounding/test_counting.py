@@ -144,18 +144,6 @@ def all_known() -> KnowledgeBase:
     return replace(knowledge, evidence=Evidence(np.arange(knowledge.base.size), np.ones(knowledge.base.size, bool)))
 
 
-def test_a_rule_is_grounded_once_whoever_asks_for_it() -> None:
-    knowledge = all_known()
-    with patch.object(
-        KnownBodyGrounder, "ground_rule", autospec=True, side_effect=KnownBodyGrounder.ground_rule
-    ) as ground:
-        counts = RuleCounts.of(Store(knowledge), THEORY.rules)
-        for predicate, shape in enumerate(knowledge.base.shapes):
-            for position in range(len(shape)):
-                counts.left_out(predicate, position)
-    assert ground.call_count == len(OTHERS)
-
-
 def test_a_rule_with_too_many_ground_rules_is_refused() -> None:
     with pytest.raises(GroundingError, match="more than max_groundings = 100"):
         RuleCounts.of(Store(all_known()), THEORY.rules, max_groundings=100)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import r2n
 from r2n.errors import GroundingError, MemoryLimitError
 from r2n.grounding.full import FullGrounder
-from r2n.grounding.ground_rules import Adjacency, Grounder, codes_without, distinct_codes
+from r2n.grounding.ground_rules import Adjacency, Grounder, distinct_codes
 from r2n.grounding.joins import (
     Kind,
     Relation,
@@ -58,24 +58,6 @@ D = Domain("d")
 RELATION = Relation(
     "r", (D, D), 4, np.array([2, 4, 6]), np.array([[0, 2], [1, 0], [1, 2]]), lambda columns: columns[0] * 4 + columns[1]
 )
-
-
-def test_an_index_orders_rows_by_constant() -> None:
-    for position, order, starts in ((0, [0, 1, 2], [0, 1, 3, 3, 3]), (1, [1, 0, 2], [0, 1, 1, 3, 3])):
-        found = RELATION.index(position)
-        assert [part.tolist() for part in found] == [order, starts]
-        assert RELATION.index(position) is found, "made once"
-
-
-def test_sizes_and_what_is_held() -> None:
-    assert (len(RELATION), RELATION.distinct(0), RELATION.distinct(1)) == (3, 2, 2)
-    assert RELATION.table.columns == ("a0", "a1")
-    assert RELATION.holds([np.array([0, 1, 3]), np.array([2, 1, 3])]).tolist() == [True, False, False]
-    kb = knowledge("", "takes(ann,tea)")
-    takes = Store(kb).relation(Kind.FACT, "takes")
-    ann, tea = (np.array([kb.language.constant_id(name)]) for name in ("ann", "tea"))
-    assert takes.holds([ann, tea]).tolist() == [True]
-    assert takes.holds([tea, ann]).tolist() == [False]
 
 
 def test_without_some_atoms_it_is_as_if_made_of_the_others() -> None:
@@ -170,9 +152,3 @@ def test_ground_rules_of_all_rules_are_held_under_the_ceiling(grounder: Grounder
     message = r"ground rules of \d+ rules needs about .*\n  ground less"
     with pytest.raises(MemoryLimitError, match=message):
         grounder.ground(Store(known, ceiling=MemoryBudget(400)))
-
-
-@given(st.lists(st.integers(0, 9), unique=True), st.lists(st.integers(0, 9), unique=True))
-def test_codes_without_others_keep_their_order(codes: list[int], others: list[int]) -> None:
-    found = codes_without(np.array(codes, np.int64), np.array(others, np.int64))
-    assert found.tolist() == [code for code in codes if code not in others]

@@ -15,7 +15,6 @@ from r2n.datasets.generated import GraphOptions, generate
 from r2n.errors import CheckpointError, ConfigError, DataError, GroundingError, TheoryError
 from r2n.grounding import remote
 from r2n.grounding.backward import BackwardGrounder
-from r2n.grounding.cache import KeptGrounder
 from r2n.grounding.full import FullGrounder
 from r2n.grounding.ground_rules import Grounder
 from r2n.grounding.joins import Kind
@@ -195,7 +194,7 @@ def test_too_many_ground_rules_leave_nothing_behind(
 def test_an_earlier_grounding_is_replaced_and_nothing_else_is(tmp_path: Path) -> None:
     folder, out = write_problem(tmp_path / "problem", problem=SHORT), tmp_path / "out"
     ground_by_spark(folder, KnownBodyGrounder(), out)
-    again = ground_by_spark(folder, KeptGrounder(KnownBodyGrounder(), out), out)
+    again = ground_by_spark(folder, KnownBodyGrounder(), out)
     assert sum(part.ground_rules for part in again) > 0
     with pytest.raises(ConfigError, match="backward grounding is not made from tables"):
         ground_by_spark(folder, BackwardGrounder(), out)

@@ -37,7 +37,7 @@ class Watched:
 
 def answer(store: Store, limit: int = 100) -> list[tuple[str, ...]]:
     query = KnownBodyGrounder().query(store, store.knowledge.theory.rules[0])
-    found = store.substitutions(query, limit).substitutions
+    found = store.substitutions(query, limit)
     return sorted(tuple(store.language.constants[constant] for constant in row) for row in found.tolist())
 
 
@@ -91,7 +91,7 @@ def test_variables_that_are_not_sought_count_for_the_budget() -> None:
         store.domains(rule)[:1],
         joined=((store.relation(Kind.FACT, rule.atoms[0].predicate), rule.atoms[0]),),
     )
-    assert len(store.substitutions(query, 6).substitutions) == 2
+    assert len(store.substitutions(query, 6)) == 2
     with pytest.raises(GroundingError, match="has 6 groundings, more than max_groundings = 5"):
         store.substitutions(query, 5)
 
@@ -114,7 +114,7 @@ def test_what_is_asked_takes_the_place_of_what_was_asked_before(monkeypatch: pyt
         asked = store.asked(codes(KB, name, "knows(bob, bob)"))
         assert sorted(asked) == ["knows", "smokes"]
         query = RuleQuery(rule, ("y",), store.domains(rule)[1:], joined=((asked["smokes"], rule.atoms[2]),))
-        (found,) = store.substitutions(query, 100).substitutions.tolist()
+        (found,) = store.substitutions(query, 100).tolist()
         assert f"smokes({KB.language.constants[found[0]]})" == name
 
 

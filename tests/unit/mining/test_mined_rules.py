@@ -54,8 +54,3 @@ def test_constants_are_written_with_guards_too() -> None:
         'rule mined: q("b", y) -> p("b", y), y != "b"',
         'rule mined: q(z, x) -> p(x, "b"), x != z, x != "b", z != "b"',
     ]
-
-
-def test_a_row_becomes_a_mined_rule() -> None:
-    rule = path_rule(PREDICATES, [0, -1], [2])
-    assert found([0], [3], [12], [2]).mined(0, PREDICATES, ()) == MinedRule(rule, 3, 12, 12)

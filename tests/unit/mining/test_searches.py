@@ -7,21 +7,18 @@ from r2n.data.knowledge_base import with_reciprocals
 from r2n.errors import DataError
 from r2n.mining import searches
 from r2n.mining.mine import MiningOptions, mine_rules
-from r2n.mining.mined_rules import Thresholds
 from r2n.mining.searches import Ends, PathBody, PathWalker, StepGraph, count_heads, path_rules, paths_from
 from tests.mining_problems import knowledge_of, random_knowledge
 from tests.oracles import paths as oracle
 
 GRAPH = StepGraph.from_knowledge(random_knowledge(1, 0.5))
-ALL = MiningOptions(max_length=3, min_support=1, min_confidence=0.0, max_rules=10**6)
-
 TYPED_THEORY = (
     "domain low = {a, b}\ndomain high = {c}\ndomain all = low | high\npredicate p(all, all)\npredicate q(low, low)\n"
 )
 TYPED = StepGraph.from_knowledge(
     knowledge_of(TYPED_THEORY, {"p": np.array([[0, 1], [1, 0], [0, 2]]), "q": np.array([[0, 1]])})
 )
-ANY = Thresholds(1, 0.0, 100)
+ANY = MiningOptions(min_support=1, min_confidence=0.0)
 STEPS = "domain d = {a, b, c}\ndomain e = {a, b}\npredicate p(d, d)\npredicate q(e, d) closed\npredicate u(d)\n"
 OF_STEPS = knowledge_of(
     STEPS, {"p": np.array([[0, 1], [2, 2]]), "q": np.array([[0, 1], [0, 2]])}, {"u": np.array([[0]])}
@@ -78,14 +75,6 @@ def test_a_sample_has_the_counts_of_its_constants_and_of_no_other(length: int) -
         expected[path.counted_from] = whole[path.steps].counts.toarray()[path.counted_from]
         assert (path.counts.toarray() == expected).all()
         assert 1 <= len(path.counted_from) < path.first_constants
-
-
-def test_samples_are_drawn_by_the_seed() -> None:
-    def drawn(seed: int) -> list[list[int]]:
-        return [path.counted_from.tolist() for path in bodies(4, 2, seed).values()]
-
-    assert drawn(0) == drawn(0)
-    assert drawn(0) != drawn(1)
 
 
 def test_pairs_outside_the_domains_of_a_head_are_none_of_its_pairs() -> None:

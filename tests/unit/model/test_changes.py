@@ -433,8 +433,7 @@ def test_a_classifier_answers_for_a_new_picture_that_no_fact_names(changes: tupl
         predictor.with_facts([], domains={"image": ["i8"]})
 
 
-@pytest.mark.parametrize("pair", ["symmetric", "concatenate"])
-def test_a_new_constant_without_features_blanks_its_own_atoms_only(pair: str) -> None:
+def test_a_new_constant_without_features_blanks_its_own_atoms_only() -> None:
     """Its domain had features throughout: the pair classifier has no weights for one without."""
     theory = parse_theory(
         "domain thing\npredicate big(thing)\npredicate alike(thing, thing) closed\n"
@@ -442,7 +441,7 @@ def test_a_new_constant_without_features_blanks_its_own_atoms_only(pair: str) ->
     )
     alike = Table(pa.table({"x": ["t0", "t1", "t5"], "y": ["t2", "t3", "t1"]}), "alike")
     given = Problem.build("things", theory, [BIG, alike], features={"thing": VECTORS})
-    changes = ("model.reasoner=r2n", "model.layers=2", "model.input=pair", f"model.pair={pair}", "training.hiding=0.3")
+    changes = ("model.reasoner=r2n", "model.layers=2", "model.input=pair", "training.hiding=0.3")
     predictor = Model.from_run(featured_run(given, *changes, "training.epochs=3"))
     told = predictor.with_facts(["alike(a, t1)", "alike(a, t3)"])  # a is before all others: ids move
     apart = told.predict("big(t6)")[0]

@@ -40,7 +40,7 @@ A, B = (Atom(name, (Variable("x"),)) for name in "ab")
 def one_iteration(formula: Formula, a: tuple[float, float], b: tuple[float, float]) -> list[list[float]]:
     """New log-beliefs of two atoms in one factor."""
     rule = Rule.explicit("g", formula)
-    graph = FactorGraph.from_grounding(Grounding((GroundRules(rule, np.array([[0, 1]]), 1, 0.0),)))
+    graph = FactorGraph.from_grounding(Grounding((GroundRules(rule, np.array([[0, 1]]), 0.0),)))
     beliefs = torch.tensor([a, b], dtype=torch.float64).log()
     return belief_layer(graph.rules)(beliefs, Incidence.of(graph))[0].tolist()
 
@@ -86,7 +86,7 @@ def test_implicit_rules_allow_everything() -> None:
 def implication(weight: float | None) -> FactorGraph:
     """a -> b over atoms 0 and 1; atom 2 stands alone."""
     rule = Rule.explicit("r", Implies(A, B), weight=weight)
-    ground = GroundRules(rule, np.array([[0, 1]]), 1, 0.0)
+    ground = GroundRules(rule, np.array([[0, 1]]), 0.0)
     return FactorGraph.from_grounding(Grounding((ground,)), atoms=np.arange(3))
 
 
@@ -100,7 +100,7 @@ def probabilities(graph: FactorGraph, prior: list[float], method: str, iteration
 def test_a_rule_of_many_atoms_is_refused_before_its_worlds_are_listed(method: str, weight: float | None) -> None:
     atoms = [Atom(f"p{i}", (Variable("x"),)) for i in range(60)]
     rule = Rule.explicit("long", Implies(And(tuple(atoms[:-1])), atoms[-1]), weight=weight)
-    ground = GroundRules(rule, np.arange(60)[None], 1, 0.0)
+    ground = GroundRules(rule, np.arange(60)[None], 0.0)
     graph = FactorGraph.from_grounding(Grounding((ground,)), atoms=np.arange(60))
     with pytest.raises(ConfigError, match="rule 'long' has 60 atoms, belief propagation takes at most 12"):
         probabilities(graph, [0.5] * 60, method)

@@ -199,19 +199,6 @@ def shaken_networks(scale: float) -> list[R2N]:
     return models
 
 
-@pytest.mark.parametrize("way", [None, NETWORK_ALONE, RULES_ALONE], ids=str)
-def test_an_ensemble_that_counts_rules_has_the_means_of_its_networks(way: Weighting | None) -> None:
-    known, models = made()[1], shaken_networks(0.1)
-    source, codes = source_of(known), np.arange(known.base.size)[::3]
-    alone = [AtomLogits(model, source, known.evidence, weighting=way) for model in models]
-    logits = AtomLogits(models[0], source, known.evidence, weighting=way, others=tuple(models[1:]))
-    np.testing.assert_allclose(logits.each(codes), [member(codes) for member in alone], rtol=1e-6)
-    expected = np.mean([member.at_position(0)(codes) for member in alone], axis=0)
-    np.testing.assert_allclose(logits.at_position(0)(codes), expected, rtol=1e-6)
-    other = logits.by(NETWORK_ALONE)
-    np.testing.assert_allclose(other(codes), np.mean([m.by(NETWORK_ALONE)(codes) for m in alone], axis=0), rtol=1e-6)
-
-
 @pytest.mark.parametrize("way", [None, Weighting("sum", 1.0), NETWORK_ALONE, RULES_ALONE], ids=str)
 def test_an_ensemble_ranks_by_the_score_that_it_answers_by(way: Weighting | None) -> None:
     """A row is ranked by the shares whose logits are the means; an atom is answered by the mean over its positions."""

@@ -262,12 +262,3 @@ def test_the_product_and_its_gradient_are_those_of_dense_matrices(rows: int, col
 def test_a_matrix_without_columns() -> None:
     found = SparseRows.of(csr_array(np.zeros((3, 0)))).times(torch.ones(1, 2, requires_grad=True))
     assert found.tolist() == [[0, 0]] * 3
-
-
-def test_other_precisions() -> None:
-    rows = SparseRows.of(csr_array(np.array([[0, 2.0], [1.0, 0]])))
-    table = torch.tensor([[1.0], [10.0]], dtype=torch.float64, requires_grad=True)
-    assert rows.times(table).tolist() == [[20.0], [1.0]]
-    assert torch.autograd.gradcheck(rows.times, (table,))
-    with pytest.raises(RuntimeError):
-        rows.times(torch.ones(1, 2))  # too few rows

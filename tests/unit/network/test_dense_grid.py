@@ -1,7 +1,6 @@
 """Dense grids: what a graph without holes computes over its box of substitutions."""
 
 import numpy as np
-import pytest
 import torch
 
 import r2n
@@ -9,8 +8,6 @@ from r2n.grounding.full import FullGrounder
 from r2n.grounding.store import Store
 from r2n.network.factor_graph import FactorGraph
 from r2n.network.grid import DenseGrid, row_dropout
-from r2n.network.reasoning import make_layer
-from r2n.options import ModelOptions
 
 THEORY = """\
 domain d = {a, b, c}
@@ -24,13 +21,6 @@ implicit s: [p(x, y), p(y, z)]
 """
 KNOWLEDGE = r2n.KnowledgeBase.build(r2n.parse_theory(THEORY))
 GRAPH = FactorGraph.from_grounding(FullGrounder().ground(Store(KNOWLEDGE)), np.arange(KNOWLEDGE.base.size))
-SHALLOW = ModelOptions(dim=3, rule_dim=2, mlp="shallow")
-
-
-@pytest.mark.parametrize("change", [{"mlp": "deep"}, {"aggregation": "max"}, {"rule_network": "shared"}])
-def test_what_leaves_the_form_is_not_taken(change: dict[str, object]) -> None:
-    assert make_layer(GRAPH.rules, SHALLOW).is_over_grids
-    assert not make_layer(GRAPH.rules, SHALLOW.model_copy(update=change)).is_over_grids
 
 
 def test_rows_are_dropped_together() -> None:

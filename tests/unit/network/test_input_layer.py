@@ -41,12 +41,6 @@ def test_gradients_reach_the_encoders_through_every_network(name: str, reasoner:
     assert "constants.vectors" in reached, "constants without features"
 
 
-def test_without_features_the_pair_classifier_reads_learned_vectors() -> None:
-    known = featured_problem({}).knowledge
-    graph = FactorGraph.from_grounding(FullGrounder().ground(Store(known)), atoms=np.arange(known.base.size))
-    assert bool(said(R2N.build(known, input="pair", dim=3, layers=1), graph).isfinite().all())
-
-
 def test_the_score_of_the_classifier_is_the_output_without_reasoning_and_is_added_with_input_score() -> None:
     model = network(input="pair", reasoner="none").eval()
     index = torch.from_numpy(KNOWN.base.decode(GRAPH.atoms.numpy())[0])

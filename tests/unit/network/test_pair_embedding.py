@@ -39,38 +39,24 @@ def atoms_of(arity: int) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 @pytest.mark.parametrize("arity", [1, 2, 3])
-@pytest.mark.parametrize("pair", ["symmetric", "concatenate"])
-def test_embeddings_are_those_of_plain_loops(arity: int, pair: str) -> None:
-    constants, embedding = classifier(pair=pair)
+def test_embeddings_are_those_of_plain_loops(arity: int) -> None:
+    constants, embedding = classifier()
     index, arguments = atoms_of(arity)
     found = embedding.eval()(embedding.collate(index, arguments, constants), constants.eval())
     assert found.shape == (len(index), 3)
     for row, (predicate, names) in enumerate(zip(index.tolist(), arguments.tolist(), strict=True)):
-        expected = oracle.embed(embedding, constants, pair, predicate, names)
+        expected = oracle.embed(embedding, constants, predicate, names)
         torch.testing.assert_close(found[row], expected, rtol=1e-4, atol=1e-5)
 
 
 def test_weights_are_only_for_what_can_occur() -> None:
-    _, embedding = classifier(pair="symmetric")
+    _, embedding = classifier()
     keys = set(embedding.first)
     names = ("channel0", "channel1", "channel2", "channel3")  # numbers, words, images, learned
     assert {f"shared-{name}-at0at1" for name in names} <= keys
     assert "shared-channel2-at1at2" not in keys  # no image has three positions
     assert {f"shared-{name}-at0" for name in names} <= keys
     assert set(embedding.counts) == {f"shared-channel1-at{pair}" for pair in ("0at1", "0at2", "1at2")}
-
-
-def test_symmetric_pairs_are_blind_to_order_and_concatenation_is_not() -> None:
-    same = KNOWN.language.predicate_index("same")
-    arguments = ARGUMENTS[same == INDEX, :2]
-    index = torch.full((len(arguments),), same)
-    for pair in ("symmetric", "concatenate"):
-        constants, embedding = classifier(pair=pair)
-        there, back = (
-            embedding.eval()(embedding.collate(index, given, constants), constants)
-            for given in (arguments, arguments.flip(1))
-        )
-        assert torch.allclose(there, back) == (pair == "symmetric")
 
 
 def test_words_that_training_never_saw_count_as_shared_or_different() -> None:

@@ -13,7 +13,6 @@ from r2n.grounding.full import FullGrounder
 from r2n.grounding.store import Store
 from r2n.logic.parser import parse_theory
 from r2n.network.factor_graph import FALSE, TRUE, UNKNOWN, FactorGraph
-from r2n.network.input_layers import DistMult
 from r2n.network.r2n import R2N, Predictions
 from r2n.options import ModelOptions
 
@@ -30,7 +29,6 @@ implicit loop: [p(x, x), q(x)]
     )
 )
 GRAPH = FactorGraph.from_grounding(FullGrounder().ground(Store(KNOWLEDGE)), atoms=np.arange(KNOWLEDGE.base.size))
-ALONE = slice(12, 15)  # codes of alone(a), alone(b), alone(c)
 
 
 def network(seed: int = 0, **options: Any) -> R2N:
@@ -56,29 +54,10 @@ def test_embeddings_that_were_made_elsewhere_stand_in_for_those_of_the_input_lay
     assert not torch.allclose(model(layout, embedded=2 * embedded).atoms, model(layout).atoms, atol=1e-6)
 
 
-@pytest.mark.parametrize("options", [{"reasoner": "none"}, {"layers": 0}])
-def test_without_reasoning_the_output_is_the_input_layers_score(options: dict[str, Any]) -> None:
-    model = network(input="distmult", **options)
-    found = said(model)
-    assert found.rules == ()
-    predicates, arguments = KNOWLEDGE.base.decode(GRAPH.atoms.numpy())
-    assert isinstance(model.atom_embedding, DistMult)
-    for logit, predicate, constants in zip(found.atoms, predicates, arguments, strict=True):
-        vectors = [model.constants.vectors[c] for c in constants if c >= 0]
-        product = model.atom_embedding.vectors[predicate] * torch.stack(vectors).prod(0)
-        torch.testing.assert_close(logit, product.sum())
-
-
 def test_a_kind_that_cannot_be_is_refused() -> None:
     for model in (network(), network(mlp="shallow", rule_network="shared")):
         with pytest.raises(ConfigError, match="cannot be computed over grids\n  take kind='auto'"):
             model.collate(GRAPH, "grid")
-
-
-def test_evidence_is_no_input_unless_asked_for() -> None:
-    model = network()
-    assert model.known is None
-    assert torch.equal(said(model, known=states(TRUE, FALSE)).atoms, said(model).atoms)
 
 
 @pytest.mark.parametrize("reads", ["add", "only"])
@@ -91,15 +70,6 @@ def test_a_hidden_atom_never_tells_its_label(reads: str) -> None:
     assert torch.equal(answers[0], answers[2])
     shown = [said(model, known=states(known)).atoms for known in (FALSE, TRUE)]
     assert not torch.equal(*shown)
-
-
-def test_an_atom_in_no_ground_rule_keeps_its_input_embedding() -> None:
-    model = network()
-    assert model.atom_output is not None
-    torch.testing.assert_close(said(model).atoms[ALONE], model.atom_output(model.embed(model.collate(GRAPH))[ALONE]))
-    zero = network(isolated="zero")
-    assert zero.atom_output is not None
-    torch.testing.assert_close(said(zero).atoms[ALONE], zero.atom_output(torch.zeros(3, 4)))
 
 
 def test_options_are_given_as_one_object_by_name_or_both() -> None:

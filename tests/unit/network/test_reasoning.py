@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 import torch
-from torch import Tensor
 
 from r2n.components import aggregations
 from r2n.network.factor_graph import FactorGraph
@@ -12,7 +11,7 @@ from r2n.network.mlp import MLP, PositionMLP
 from r2n.network.reasoning import ReasoningLayer, make_layer
 from r2n.network.scatter import Incidence
 from r2n.options import ModelOptions
-from tests.model_strategies import graph_of_rows, shaken, vectors
+from tests.model_strategies import graph_of_rows, vectors
 
 # one rule of two positions: ground rules (0, 1) and (0, 0); atom 2 stands in none
 GRAPH = graph_of_rows([0, 1, 2], [[(0, 0), (0, 1)]])
@@ -41,29 +40,6 @@ def run(graph: FactorGraph = GRAPH, **options: Any) -> tuple[list[float], list[l
     layer = layer_of([update], [to_atoms], **options)
     atoms, rules = layer(ATOMS, Incidence.of(graph))
     return [round(x, 4) for x in atoms.flatten().tolist()], [rule.flatten().tolist() for rule in rules]
-
-
-def test_mean_then_sum_averages_within_a_rule_and_sums_over_rules() -> None:
-    graph = graph_of_rows([2], [[(0, 0), (0, 1)], [(0, 1)]])
-    first, second = adding(2, [2.0, 3.0]), adding(2, [1.0, 1.0])
-    parts = [first[0], second[0]], [first[1], second[1]]
-    layer = layer_of(*parts, aggregation="mean-then-sum", isolated="zero")
-    found, _ = layer(ATOMS, Incidence.of(graph))
-    expected = [32.003 / 3 + 11.001, 33.001 + 11.001, 0.0]
-    assert found.flatten().tolist() == pytest.approx(expected)
-
-
-@pytest.mark.parametrize("ordered", [True, False])
-def test_the_order_of_atoms_matters_to_r2n_and_not_to_fgnn(ordered: bool) -> None:
-    options = ModelOptions(dim=3, rule_dim=2, aggregation="sum", reasoner="r2n" if ordered else "fgnn")
-    layer = shaken(make_layer(GRAPH.rules, options), seed=0)
-    forth, back = graph_of_rows([], [[(0, 1)]]), graph_of_rows([], [[(1, 0)]])
-    atoms = vectors(2, 3, seed=1)
-
-    def new_embeddings(graph: FactorGraph) -> Tensor:
-        return layer(atoms, Incidence.of(graph))[0]
-
-    assert torch.allclose(new_embeddings(forth), new_embeddings(back)) is not ordered
 
 
 def test_rule_dropout_acts_on_messages_in_training_alone() -> None:

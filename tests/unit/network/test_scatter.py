@@ -65,30 +65,6 @@ def test_no_ground_rules_and_no_rules_are_legal(dense: bool) -> None:
     assert Incidence.of(FactorGraph(graph.atoms, (), (), ()), grouped=True).rules == ()
 
 
-SLOTS = torch.tensor([[0.0], [1.0], [2.0], [3.0], [4.0], [5.0], [10.0], [20.0], [30.0]])
-
-
-def ways_of(rules: str, *, dense: bool) -> GatherScatter:
-    return Incidence.of(graph_of(rules), dense=dense).rules[0].index
-
-
-@BOTH
-@pytest.mark.parametrize(("part", "count"), [(12, 1), (11, 2), (4, 3), (1, 0)])
-def test_the_parts_are_the_whole(dense: bool, part: int, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "PART", part)
-    ways = ways_of(RULE, dense=dense)
-    parts = ways.parts
-    assert len(parts) == (count or (3 if dense else 6))  # a box is never cut thinner than one slice
-    torch.testing.assert_close(torch.cat([p.sum_at_rules(SLOTS) for p in parts]).sum(), ways.sum_at_rules(SLOTS).sum())
-    slots, start = torch.zeros(9, 1), 0
-    for p in parts:
-        rows = len(p.sum_at_rules(SLOTS))
-        p.add_at_atoms(torch.ones(rows, 2, 1), slots)
-        start += rows
-    assert start == 6
-    assert slots.flatten().tolist() == [1] * 6 + [2] * 3
-
-
 @pytest.mark.parametrize("part", [1, 6, 12, 13, 18, 20])
 def test_slices_of_a_box_cover_its_longest_axis(part: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where the last slice is shorter than the others."""

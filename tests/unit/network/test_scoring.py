@@ -11,13 +11,12 @@ from r2n import scoring
 from r2n.data.herbrand import QueryPattern
 from r2n.data.knowledge_base import Evidence, KnowledgeBase
 from r2n.data.problem import Problem
-from r2n.errors import DataError
 from r2n.grounding.backward import BackwardGrounder
 from r2n.grounding.full import FullGrounder
 from r2n.grounding.ground_rules import Grounder
 from r2n.grounding.known_body import KnownBodyGrounder
 from r2n.logic.parser import parse_theory
-from r2n.network.graph_sources import FullGraph, GroundedOnDemand, Ungrounded
+from r2n.network.graph_sources import GroundedOnDemand, Ungrounded
 from r2n.network.r2n import R2N
 from r2n.scoring import AtomLogits, IsolatedRows
 from tests.model_strategies import shaken
@@ -28,25 +27,6 @@ GROUNDERS = [FullGrounder(), KnownBodyGrounder(), BackwardGrounder(1, 2), Backwa
 def network(problem: Problem, reads: str) -> R2N:
     torch.manual_seed(0)
     return R2N.build(problem.knowledge, dim=6, layers=2, evidence_input=reads)
-
-
-@pytest.mark.parametrize(("grounder", "reads"), [(GROUNDERS[1], "off"), (GROUNDERS[2], "only")], ids=str)
-def test_an_atom_has_one_logit_whatever_else_is_asked(
-    grounder: Grounder, reads: str, toy: Problem, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Also in many small passes; other networks and sources are in the properties."""
-    monkeypatch.setattr(scoring, "ATOMS_IN_NO_RULE", 7)
-    monkeypatch.setattr(scoring, "ATOMS_WITH_THEIR_OWN_RULES", 5)
-    model, everything = network(toy, reads), np.arange(toy.knowledge.base.size)
-
-    def logits() -> AtomLogits:
-        return AtomLogits(model, GroundedOnDemand.of(toy.knowledge, grounder), toy.train)
-
-    alone = np.concatenate([logits()(everything[i : i + 1]) for i in everything[::36]])
-    np.testing.assert_allclose(logits()(everything)[::36], alone, rtol=1e-5, atol=1e-6)
-    kept = logits()
-    shuffled = np.random.default_rng(0).permutation(np.concatenate([everything, everything[:9]]))
-    np.testing.assert_allclose(kept(shuffled), kept(everything)[shuffled], rtol=1e-5, atol=1e-6)
 
 
 def test_the_pass_over_the_ground_rules_is_made_once(toy: Problem) -> None:
@@ -79,51 +59,6 @@ def test_equal_atoms_have_equal_logits_however_many_there_are(toy: Problem, monk
     monkeypatch.setattr(scoring, "ATOMS_IN_NO_RULE", len(near) - 1)
     found = AtomLogits(model, Ungrounded(), toy.train)(near)
     assert len(set(found.tolist())) == 1
-
-
-@pytest.mark.parametrize("grounder", GROUNDERS, ids=str)
-def test_rows_go_through_the_layers_only_where_ground_rules_may_reach(grounder: Grounder, toy: Problem) -> None:
-    """Of two networks that differ in their layers alone, only candidates in ground rules differ."""
-    torch.manual_seed(0)
-    model, source = R2N.build(toy.knowledge, dim=6, input_score=True), GroundedOnDemand.of(toy.knowledge, grounder)
-    given = toy.knowledge.base.decode(np.arange(*toy.knowledge.base.offsets[:2]))[1]
-    side = QueryPattern.of(toy.knowledge.base, 0, 1)
-    rows = np.unique(side.located(np.arange(*side.bounds))[0])
-    codes = np.concatenate([codes for _, codes in side.all_codes(rows, 10**6)]).reshape(len(rows), -1)
-    before = AtomLogits(model, source, toy.train).rows(0, 1, side.given(rows))
-    with torch.no_grad():
-        for layer in model.layers:
-            for parameter in layer.parameters():
-                parameter.add_(0.1)
-    after = AtomLogits(model, source, toy.train).rows(0, 1, side.given(rows))
-    reached = source.may_reach(codes.ravel()).reshape(codes.shape)
-    assert len(given) == codes.size
-    assert (before == after)[~reached].all()
-    assert (before != after)[reached].any()
-
-
-def test_a_graph_made_elsewhere_refuses_rows_with_atoms_that_it_has_not(toy: Problem) -> None:
-    model = network(toy, "off")
-    whole = GroundedOnDemand.of(toy.knowledge, KnownBodyGrounder()).whole
-    assert whole is not None
-    logits, given = AtomLogits(model, FullGraph(whole), toy.train), toy.knowledge.base.decode(toy.test.atoms[:1])[1]
-    with pytest.raises(DataError, match=r"1 of 1 atoms are not in the graph, that with code \d+ for one"):
-        logits.rows(int(toy.knowledge.base.decode(toy.test.atoms[:1])[0][0]), 1, given)
-
-
-@pytest.mark.parametrize("grounder", [BackwardGrounder(1, 2), BackwardGrounder(0, 1)], ids=str)
-def test_few_candidates_at_once_make_no_difference(
-    grounder: Grounder, toy: Problem, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    side = QueryPattern.of(toy.knowledge.base, 0, 0)
-    given = side.given(np.unique(side.located(np.arange(*side.bounds))[0]))
-    for reads in ("off", "only"):
-        logits = AtomLogits(network(toy, reads), GroundedOnDemand.of(toy.knowledge, grounder), toy.train)
-        expected = logits.rows(0, 0, given)
-        with monkeypatch.context() as patch:
-            patch.setattr(scoring, "CANDIDATES_BY_CODE", 20)
-            patch.setattr(scoring, "ATOMS_WITH_THEIR_OWN_RULES", 5)
-            np.testing.assert_allclose(logits.rows(0, 0, given), expected, rtol=1e-5, atol=1e-6)
 
 
 def test_no_rows_are_no_logits(toy: Problem) -> None:

@@ -19,40 +19,11 @@ from tests.unit.grounding.small_knowledge import codes, knowledge
 THEORY = "domain d = {a, b, c, e, f}\npredicate p(d, d)\npredicate q(d, d) closed\n"
 RULES = "rule chain: q(x, y) & p(y, z) -> p(x, z)\nrule back: p(x, y) -> p(y, x)\n"
 FACTS = "q(a,b) q(b,c) p(c,e) q(f,e)"
-GROUNDERS = [FullGrounder(), KnownBodyGrounder(), BackwardGrounder(1, 2), BackwardGrounder(2, 3, prune=False)]
+GROUNDERS = [FullGrounder(), KnownBodyGrounder(), BackwardGrounder(1, 2), BackwardGrounder(2, 3)]
 
 
 def known() -> KnowledgeBase:
     return knowledge(RULES, FACTS, theory=THEORY)
-
-
-def ground_rules(graph: FactorGraph, row: int) -> set[tuple[int, tuple[int, ...]]]:
-    """The ground rules (rule, codes of atoms) in the connected component of a row."""
-    felt, before = {row}, set[int]()
-    while felt != before:
-        before = set(felt)
-        for part in graph.neighbours:
-            for rows in part.tolist():
-                if felt.intersection(rows):
-                    felt.update(rows)
-    return {
-        (j, tuple(graph.atoms[rows].tolist()))
-        for j, part in enumerate(graph.neighbours)
-        for rows in part
-        if felt.intersection(rows.tolist())
-    }
-
-
-@pytest.mark.parametrize("grounder", GROUNDERS, ids=str)
-def test_an_atom_has_the_same_ground_rules_alone_and_among_others(grounder: Grounder) -> None:
-    source, everything = GroundedOnDemand.of(known(), grounder), np.arange(known().base.size)
-    together = source.around(everything)
-    assert together.atoms[: together.answered].tolist() == everything.tolist()
-    rows = together.rows(torch.from_numpy(everything))
-    for code in everything.tolist():
-        alone = source.around(np.array([code]))
-        own = ground_rules(alone, int(alone.rows(torch.tensor([code]))))
-        assert ground_rules(together, int(rows[code])) == own, code
 
 
 def test_where_rules_do_not_depend_on_what_is_asked_they_are_grounded_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -83,9 +54,7 @@ def test_a_whole_graph_refuses_what_it_was_not_made_for() -> None:
         source.around(np.concatenate([graph.atoms.numpy()[:1], codes(base, "q(e, e)")]))
 
 
-@pytest.mark.parametrize(
-    "grounder", [*GROUNDERS, BackwardGrounder(0, 1), BackwardGrounder(0, 1, last_width=1)], ids=str
-)
+@pytest.mark.parametrize("grounder", [*GROUNDERS, BackwardGrounder(0, 1)], ids=str)
 def test_what_no_ground_rule_may_reach_is_in_none(grounder: Grounder) -> None:
     source, everything = GroundedOnDemand.of(known(), grounder), np.arange(known().base.size)
     asked = np.concatenate([everything[::-1], everything[:3]])
@@ -163,4 +132,4 @@ def test_rules_are_counted_once_beside_what_a_source_grounds(monkeypatch: pytest
         assert source.known_in_bodies == beside.known_in_bodies
         assert source.may_reach(everything).tolist() == beside.may_reach(everything).tolist()
         some, other = source.around(everything, steps=1), beside.around(everything, steps=1)
-        assert ground_rules(some, 0) == ground_rules(other, 0)
+        assert all(map(torch.equal, some.neighbours, other.neighbours))

@@ -3,7 +3,6 @@
 from random import Random
 
 import numpy as np
-import torch
 from hypothesis import given
 
 from r2n.network.factor_graph import FactorGraph
@@ -79,37 +78,3 @@ def test_what_is_computed_anew_is_what_can_be_felt(dice: Random) -> None:
             for (k, row), received in found.items():
                 assert received == sum(rows.count(row) for n, rows in rules if n not in gone[k])
             assert step.graph.atoms.tolist() == graph.atoms[step.as_is].tolist()
-
-
-@at_most(60, because="each example counts by plain loops")
-@given(dice())
-def test_each_output_is_told_what_it_is_told_in_its_changed_graph(dice: Random) -> None:
-    """By the ground rules that are left; and by difference, only by those that carry news, and once as they were."""
-    graph, layers = with_an_atom(dice), dice.choice((1, 2))
-    rules, atoms = ground_rules(graph), len(graph.atoms)
-    gone = {n for n, _ in rules if dice.random() < 0.3}
-    pairs = np.array([[0, n] for n in gone], np.int64).reshape(-1, 2)
-    spread = IncrementalForward(graph, np.arange(atoms), layers)
-    for step in spread.steps(pairs, np.zeros((0, 2), np.int64), by_difference=False):
-        told = [
-            [row for part in step.graph.neighbours for row in part.flatten().tolist()].count(i)
-            for i in range(len(step.outputs))
-        ]
-        assert told == step.messages.tolist()
-    first = next(spread.steps(pairs, np.zeros((0, 2), np.int64), by_difference=True))
-    count = len(first.outputs)
-    held = [row for part in first.graph.neighbours for row in part.flatten().tolist()]
-    lost = [rows for n, rows in rules if n in gone]
-    assert [held.count(i) for i in range(count)] == [0] * count, "nothing new is said yet"
-    assert [held.count(count + i) for i in range(count)] == [
-        sum(rows.count(int(row) % atoms) for rows in lost) for row in first.outputs
-    ]
-    assert (first.altered == -1).all()
-
-
-def test_nothing_changes_nothing() -> None:
-    graph = FactorGraph(torch.tensor([4]), (), (), ())
-    nothing = np.zeros((0, 2), np.int64)
-    for by_difference in (False, True):
-        (step,) = IncrementalForward(graph, np.array([0]), 1).steps(nothing, nothing, by_difference=by_difference)
-        assert not len(step.outputs)

@@ -175,25 +175,9 @@ def flipped(content: bytes, dice: Random) -> bytes:
     return bytes(damaged)
 
 
-def test_a_flipped_byte_of_the_configuration_is_refused_or_changes_no_number(
-    folder: RunFolder, config: RunConfig
-) -> None:
-    content, dice = folder.config.read_bytes(), Random(1)
-    refused = 0
-    for _ in range(300):
-        folder.config.write_bytes(flipped(content, dice))
-        try:
-            assert replace(read_config(folder), versions=config.versions) == config
-        except CheckpointError as error:
-            refused += 1
-            assert str(folder.path) in str(error)  # noqa: PT017
-            assert error.hint  # noqa: PT017
-    assert refused > 200, "the rest are blanks and versions"
-
-
 def test_a_flipped_byte_or_a_missing_end_of_the_problem_is_refused(folder: RunFolder, config: RunConfig) -> None:
     content, dice = folder.problem.read_bytes(), Random(2)
-    for _ in range(200):
+    for _ in range(40):
         for damaged in (flipped(content, dice), content[: dice.randrange(len(content))]):
             folder.problem.write_bytes(damaged)
             with pytest.raises(

@@ -4,7 +4,6 @@ import json
 import os
 from dataclasses import replace
 from pathlib import Path
-from random import Random
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +17,6 @@ from r2n.data.knowledge_base import Evidence, KnowledgeBase, with_reciprocals
 from r2n.data.problem import LoadReport, Problem
 from r2n.data.tables import Table
 from r2n.errors import CheckpointError
-from r2n.grounding.cache import fingerprint
 from r2n.logic.horn import parse_horn_rules
 from r2n.logic.language import Domain, Language, Predicate
 from r2n.logic.parser import parse_theory
@@ -48,7 +46,6 @@ def stored(problem: Problem) -> Problem:
 def assert_comes_back(problem: Problem) -> None:
     found = stored(problem)
     assert_same(found, problem)
-    assert fingerprint(found.knowledge) == fingerprint(problem.knowledge)
     assert problem_fingerprints(found) == problem_fingerprints(problem)
     assert problem_bytes(found) == problem_bytes(problem)
 
@@ -172,20 +169,6 @@ def test_another_format_is_refused(toy: Problem) -> None:
 def test_a_document_that_does_not_fit_is_refused(changes: dict[str, object], toy: Problem) -> None:
     with pytest.raises(CheckpointError, match=r"the problem in .*problem\.safetensors is damaged"):
         problem_from_bytes(edited(toy, **changes), WHERE)
-
-
-def test_a_damaged_file_is_refused_or_read_but_breaks_nothing(toy: Problem) -> None:
-    """Without the checksum, which the run folder keeps."""
-    content, dice = problem_bytes(toy), Random(0)
-    for _ in range(100):
-        damaged = bytearray(content)
-        damaged[dice.randrange(len(content))] ^= 1 << dice.randrange(8)
-        for part in (bytes(damaged), content[: dice.randrange(len(content))]):
-            try:
-                problem_from_bytes(part, WHERE)
-            except CheckpointError as error:
-                assert str(WHERE) in str(error)  # noqa: PT017
-                assert error.hint  # noqa: PT017
 
 
 RICH = """

@@ -3,18 +3,16 @@
 from typing import Any
 
 import numpy as np
-import pytest
 import torch
 
 from r2n.grounding.full import FullGrounder
 from r2n.network.graph_sources import FullGraph, GroundedOnDemand
 from r2n.options import TrainingOptions
-from r2n.store.checkpoint import restore_trainer, trainer_state
 from r2n.training.batches import FixedBatches, Step, make_batches
 from r2n.training.fit import Trainer
 from r2n.training.negatives import draw_negatives
 from tests.unit.grounding.small_knowledge import knowledge
-from tests.unit.training.toy_training import GRAPH, KNOWN, THEORY, network, same, step_of, steps_of, toy, weights
+from tests.unit.training.toy_training import GRAPH, KNOWN, THEORY, network, step_of
 
 APART: dict[str, Any] = {"semantic_weight": 0.5, "hiding": 0.0, "corrupted_positions": ()}
 
@@ -56,27 +54,6 @@ def test_the_graph_is_that_around_evidence_and_negatives() -> None:
     false = {int(code) for code in step.graph.atoms[step.targets.asked[step.targets.labels[step.targets.asked] == 0]]}
     assert false == set(drawn.codes.tolist())
     assert len(step.graph.atoms) < KNOWN.base.size
-
-
-def test_an_epoch_tells_the_losses_of_all_parts_and_goes_on_after_a_checkpoint() -> None:
-    options: dict[str, Any] = {**APART, "hiding": 0.3, "batches": 2, "epochs": 6}
-    first = Trainer.of(network(), GRAPH, KNOWN.evidence, **options)
-    epochs = [first.step() for _ in range(3)]
-    kept = trainer_state(first)
-    rest = [first.step().loss for _ in range(3)]
-    second = Trainer.of(network(), GRAPH, KNOWN.evidence, **options)
-    restore_trainer(second, *kept)
-    assert [second.step().loss for _ in range(3)] == rest
-    assert same(weights(first.model), weights(second.model))
-    assert all(epoch.loss == pytest.approx(epoch.supervised + 0.5 * epoch.semantic) for epoch in epochs)
-    again = Trainer.of(network(), GRAPH, KNOWN.evidence, **options)
-    assert [again.step().loss for _ in range(3)] == [epoch.loss for epoch in epochs]
-
-
-def test_nothing_asked_is_one_step_over_the_graph() -> None:
-    known, graph = toy(rules="")
-    trainer = Trainer.of(network(known=known), graph, type(known.evidence).empty(), batches=4, hiding=0.0)
-    assert [len(step.targets.asked) for step in steps_of(trainer)] == [0]
 
 
 def test_ground_rules_of_closed_atoms_alone_are_there_for_the_semantic_loss() -> None:

@@ -1,7 +1,5 @@
 """The training loop: what a step costs, what it draws by dice, and what it hides."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 import torch
@@ -84,13 +82,6 @@ def test_epochs_are_counted_from_one_and_come_one_by_one() -> None:
     assert not model.training
 
 
-def test_without_reasoning_the_input_layer_learns() -> None:
-    choices: list[dict[str, Any]] = [{"layers": 0}, {"reasoner": "none"}, {"reasoner": "fgnn"}]
-    for options in choices:
-        epochs = trained(network(**options), epochs=60, hiding=0.0)
-        assert epochs[-1].loss < 0.5 * epochs[0].loss
-
-
 def test_nothing_to_learn_is_legal() -> None:
     known, graph = toy(facts="")
     for loss in ("bce", "softmax"):
@@ -107,19 +98,14 @@ def test_nothing_to_learn_is_legal() -> None:
 # randomness
 
 
-def test_the_same_seed_gives_the_same_numbers_bit_for_bit() -> None:
+def test_the_same_seed_gives_the_same_numbers_bit_for_bit_and_another_others() -> None:
     runs = []
-    for _ in range(2):
+    for seed in (3, 3, 4):
         model = network(rule_dropout=0.2)
-        epochs = trained(model, epochs=6, seed=3, negatives=2)
+        epochs = trained(model, epochs=3, seed=seed, negatives=2)
         runs.append(([(e.number, e.loss, e.supervised, e.semantic, e.valid) for e in epochs], weights(model)))
-    assert runs[0][0] == runs[1][0]
+    assert runs[0][0] == runs[1][0] != runs[2][0]
     assert same(runs[0][1], runs[1][1])
-
-
-def test_another_seed_hides_other_atoms() -> None:
-    losses = {tuple(epoch.loss for epoch in trained(network(), epochs=3, seed=seed)) for seed in range(3)}
-    assert len(losses) == 3
 
 
 def test_training_does_not_touch_the_global_dice() -> None:

@@ -18,19 +18,22 @@ from tests.unit.training.toy_training import GRAPH, KNOWN, RULES, network, same,
 # the optimiser
 
 
-def rates(**options: Any) -> list[float]:
-    trainer = Trainer.of(network(), GRAPH, KNOWN.evidence, epochs=8, learning_rate=0.02, **options)
-    found = []
-    while not trainer.is_done:
-        trainer.step()
-        found.append(trainer.optimizer.param_groups[0]["lr"])
-    return found
-
-
-def test_the_rate_is_constant_or_falls_along_a_cosine() -> None:
-    assert rates() == [0.02] * 8
-    expected = [0.02 * (1 + cos(pi * epoch / 8)) / 2 for epoch in range(8)]
-    assert rates(schedule="cosine") == pytest.approx(expected)
+@pytest.mark.parametrize("own", [None, 0.001])
+def test_rates_are_constant_or_fall_along_a_cosine_and_reasoning_layers_may_have_their_own(own: float | None) -> None:
+    model = network()
+    for schedule, shares in (
+        ("constant", [1.0] * 8),
+        ("cosine", [(1 + cos(pi * epoch / 8)) / 2 for epoch in range(8)]),
+    ):
+        given = {"epochs": 8, "learning_rate": 0.02, "rule_learning_rate": own, "schedule": schedule}
+        options = TrainingOptions.model_validate(given)
+        optimizer = make_optimizer(model, options)
+        for epoch, share in enumerate(shares):
+            set_learning_rates(optimizer, options, epoch)
+            expected = [0.02 * share, (own or 0.02) * share]
+            assert [group["lr"] for group in optimizer.param_groups] == pytest.approx(expected)
+        assert any(model.constants.vectors is p for p in optimizer.param_groups[0]["params"])
+        assert sum(len(group["params"]) for group in optimizer.param_groups) == len(list(model.parameters()))
 
 
 def gradient_norm(model: R2N) -> float:
@@ -74,18 +77,6 @@ def test_weight_decay_pulls_the_input_layer_or_all_others_towards_zero(of_input:
             assert float(after[name].abs().mean()) < float(before[name].abs().mean()), name
 
 
-def test_the_reasoning_layers_can_learn_at_a_rate_of_their_own() -> None:
-    model = network()
-    trainer = Trainer.of(model, GRAPH, KNOWN.evidence, epochs=4, rule_learning_rate=0.001, schedule="cosine")
-    for _ in range(3):
-        trainer.step()
-    expected = [rate * (1 + cos(pi * 2 / 4)) / 2 for rate in (0.01, 0.001)]
-    assert [group["lr"] for group in trainer.optimizer.param_groups] == pytest.approx(expected)
-    assert any(model.constants.vectors is p for p in trainer.optimizer.param_groups[0]["params"])
-    grouped = sum(len(group["params"]) for group in trainer.optimizer.param_groups)
-    assert grouped == len(list(model.parameters()))
-
-
 # divergence
 
 
@@ -103,22 +94,6 @@ def test_a_loss_that_is_no_number_stops_with_the_epoch_and_the_largest_parameter
     text = str(caught.value)
     assert f" in epoch 3; the largest parameters are {name} ({value}), " in text
     assert "lower training.learning_rate, set training.clip, or choose another aggregation" in text
-
-
-def test_the_weights_before_the_divergence_are_kept() -> None:
-    model = network(aggregation="sum")
-    trainer = Trainer.of(model, GRAPH, KNOWN.evidence, learning_rate=1e6)
-    kept: list[dict[str, Tensor]] = []
-
-    def until_it_diverges() -> None:
-        while trainer.epoch < 60:
-            kept[:] = [weights(model)]
-            trainer.step()
-
-    with pytest.raises(DivergedError, match=r"the loss is (nan|inf) in epoch \d+"):
-        until_it_diverges()
-    assert same(kept[0], weights(model))
-    assert all(bool(torch.isfinite(value).all()) for value in kept[0].values())
 
 
 def test_an_infinite_gradient_of_a_finite_loss_never_reaches_the_weights() -> None:
@@ -166,15 +141,10 @@ def test_training_stops_when_the_metric_has_not_risen_for_patience_epochs_and_th
     assert not model.training
 
 
-def test_the_metric_is_measured_every_so_many_epochs_and_at_the_last() -> None:
-    validate = Scripted(0.1, 0.2, 0.3)
-    epochs = trained(network(), epochs=7, validate=validate, validate_every=3, patience=100)
+def test_the_metric_is_measured_every_so_many_epochs_and_at_the_last_and_patience_counts_epochs() -> None:
+    epochs = trained(network(), epochs=7, validate=Scripted(0.1, 0.2, 0.3), validate_every=3, patience=100)
     assert [epoch.valid for epoch in epochs] == [None, None, 0.1, None, None, 0.2, 0.3]
-
-
-def test_patience_counts_epochs_and_not_measurements() -> None:
-    epochs = trained(network(), epochs=50, validate=Scripted(0.5, 0.4), validate_every=2, patience=4)
-    assert len(epochs) == 6
+    assert len(trained(network(), epochs=50, validate=Scripted(0.5, 0.4), validate_every=2, patience=4)) == 6
 
 
 def test_validation_does_not_change_the_training() -> None:

@@ -4,11 +4,10 @@ import numpy as np
 import pytest
 import torch
 
-from r2n.components import t_norms
 from r2n.errors import ConfigError
 from r2n.grounding.full import FullGrounder
 from r2n.grounding.store import Store
-from r2n.logic.formula import Atom, Implies, Unequal, Variable
+from r2n.logic.formula import Atom, Unequal, Variable
 from r2n.network.factor_graph import FactorGraph
 from r2n.training.fit import Trainer
 from r2n.training.objective import fuzzy_loss, fuzzy_truth, product
@@ -18,12 +17,6 @@ from tests.unit.training.toy_training import GRAPH, KNOWN, THEORY, closed_in, ne
 
 A, B = (Atom(name, (Variable("x"),)) for name in "ab")
 NAMES: tuple[str, ...] = ("product", "goedel", "lukasiewicz")
-
-
-@pytest.mark.parametrize(("name", "truth"), [("product", 0.72), ("goedel", 0.6), ("lukasiewicz", 0.9)])
-def test_an_implication_by_hand(name: str, truth: float) -> None:
-    found = fuzzy_truth(Implies(A, B), torch.tensor([[0.4, 0.3]]), t_norms[name].load())
-    assert found.tolist() == pytest.approx([truth])
 
 
 def test_a_guard_has_no_truth() -> None:

@@ -125,22 +125,6 @@ def test_the_mean_over_the_facts_is_that_of_grounding_without_each(
         assert found == pytest.approx(sum(losses), rel=1e-5)
 
 
-def test_the_losses_are_supervised_and_move_the_rules() -> None:
-    known = random_knowledge(1, share=0.6)
-    model = network(known)
-    assert model.counted is not None
-    step = next(step for step in steps_of(known) if step.predicate == 0 and step.log_counts.any())
-    losses = step.losses(model, OPTIONS)
-    losses.total.backward()
-    assert losses.supervised.item() == losses.total.item()
-    assert not losses.semantic.item() + losses.fuzzy.item()
-    for parameter in model.counted.parameters():
-        assert parameter.grad is not None
-        assert parameter.grad[:, step.position].any()
-        assert not np.delete(parameter.grad.numpy(), step.position, axis=1).any(), "each position has its own"
-    assert model.constants.vectors.grad is None
-
-
 def test_closed_predicates_are_asked_only_where_that_is_wanted() -> None:
     known = random_knowledge(1, share=0.4)
     assert {step.predicate for step in steps_of(known)} == {0, 1, 2}

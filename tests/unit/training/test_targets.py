@@ -1,7 +1,5 @@
 """What a step asks, and what it masks."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 import torch
@@ -39,31 +37,11 @@ def world(facts: str = FACTS, false: str = "liesIn(spain,asia)", rules: str = RU
     return knowledge(rules, facts, false, THEORY)
 
 
-def graph_of(base: KnowledgeBase) -> FactorGraph:
-    """Every ground atom."""
-    return FactorGraph.from_grounding(FullGrounder().ground(Store(base)), atoms=np.arange(base.base.size))
-
-
-def labels(base: KnowledgeBase, targets: Targets) -> dict[str, int]:
-    return dict(zip(base.base.names(np.arange(base.base.size)), targets.labels.tolist(), strict=True))
-
-
 def ask(base: HerbrandBase, graph: FactorGraph, evidence: Evidence, *, seed: int = 0, **options: object) -> Targets:
     """Targets with negatives drawn as the options say."""
     sampling = SamplingOptions.model_validate(options)
     negatives = draw_negatives(base, evidence, sampling, np.random.default_rng(seed))
     return targets_of(base, graph, evidence, negatives, ask_closed=sampling.ask_closed)
-
-
-def asked(base: KnowledgeBase, **options: Any) -> tuple[Targets, dict[str, int]]:
-    targets = ask(base.base, graph_of(base), base.evidence, **options)
-    return targets, labels(base, targets)
-
-
-def is_closed(name: str) -> bool:
-    """near as a whole, and liesIn from a state to a country."""
-    first, _, second = name.removesuffix(")").partition("(")[2].partition(", ")
-    return name.startswith("near") or (first in ("latium", "tuscany") and second in ("france", "italy", "spain"))
 
 
 @pytest.mark.parametrize("there", [(), ("liesIn(italy, europe)", "liesIn(france, europe)")])
@@ -102,18 +80,6 @@ def test_held_out_facts_are_never_true_and_where_corruption_makes_one_it_is_fals
     local = ask(base, graph, problem.train, corrupted_positions=[-1])
     assert local.labels[rows].tolist() == [-1] * 48
     assert not bool(torch.isin(rows, local.asked).any())
-
-
-def test_nothing_known_is_nothing_asked() -> None:
-    base = world("", "")
-    targets, found = asked(base)
-    assert all(label == (0 if is_closed(name) else -1) for name, label in found.items())
-    assert targets.asked.tolist() == []
-    assert targets.facts.tolist() == []
-    empty = FactorGraph.from_grounding(Grounding(()))
-    nothing = ask(base.base, empty, Evidence.empty())
-    assert nothing.labels.shape == (0,)
-    assert nothing.first_constants.shape == (0,)
 
 
 MANY = 20_000
