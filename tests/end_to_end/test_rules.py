@@ -1,6 +1,7 @@
 """r2n rules as a person uses it: what an implicit rule has learned becomes a theory; a false rule is seen through."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,7 +18,6 @@ CLOSE = 0.02
 
 
 def test_from_a_run_to_a_theory_that_trains(tmp_path: Path) -> None:
-    """The same commands as below on little data; there is a clause to export all the same."""
     problem = write_clause_problem(tmp_path / "problem", 0, items=100, epochs=40)
     run("train", problem, "--out", tmp_path / "implicit", "--no-baseline", "--no-report")
     run("rules", tmp_path / "implicit", "--export", problem / "learned.r2n")
@@ -27,30 +27,12 @@ def test_from_a_run_to_a_theory_that_trains(tmp_path: Path) -> None:
     assert not any(rule.is_implicit for rule in rules)
     assert all(rule.name in run("check", problem) for rule in rules)
     run("train", problem, "--out", tmp_path / "explicit", "--no-baseline", "--no-report", "--set", "training.epochs=1")
-    told = document("rules", tmp_path / "explicit")["rules"]
-    assert {rule["name"] for rule in told} == {rule.name for rule in rules}
+    reported = document("rules", tmp_path / "explicit")["rules"]
+    assert {rule["name"] for rule in reported} == {rule.name for rule in rules}
 
 
 @pytest.mark.slow
-def test_from_an_implicit_rule_to_explicit_ones(tmp_path: Path) -> None:
-    """Train on the hint alone, read off the clauses, export them, check, and train on the clauses."""
-    problem = write_clause_problem(tmp_path / "problem", 0)
-    first = document("train", problem, "--out", tmp_path / "implicit", "--no-baseline", "--no-report")
-    told = document("rules", tmp_path / "implicit", "--export", problem / "learned.r2n")
-    found = [clause["clause"] for clause in told["rules"][0]["clauses"]]
-    assert set(found[:2]) == set(CLAUSES)
-    for clause in told["rules"][0]["clauses"][:2]:
-        assert clause["confidence"] > 0.95
-        assert clause["fidelity"] > 0.95
-    with_theory(problem, "learned.r2n")
-    assert CLAUSES[0] in run("check", problem)
-    second = document("train", problem, "--out", tmp_path / "explicit", "--no-baseline", "--no-report")
-    for before, after in zip(first["reports"], second["reports"], strict=True):
-        assert after["metrics"]["ap"] == pytest.approx(before["metrics"]["ap"], abs=CLOSE)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", range(1, 5))
+@pytest.mark.parametrize("seed", range(5))
 def test_the_clauses_that_made_the_data_are_the_first_that_are_learned(seed: int, tmp_path: Path) -> None:
     problem = load_problem(write_clause_problem(tmp_path, seed))
     trained = prepare_run(problem, seed=seed)
@@ -65,18 +47,12 @@ def test_a_false_rule_shows_no_positive_effect_and_a_true_one_a_large_one(tmp_pa
     trained = prepare_run(problem, seed=0)
     for _ in trained.trainer:
         pass
-    accounts = {account.name: account for account in rule_report(Model.from_run(trained)).rules}
+    accounts: dict[str, Any] = {account.name: account for account in rule_report(Model.from_run(trained)).rules}
     true, false = accounts["neighbours"], accounts["pen pals"]
-    assert true.effect is not None
-    assert false.effect is not None
-    assert true.occurrence is not None
-    assert false.occurrence is not None
-    assert true.effect.metric is not None
-    assert true.effect.without is not None
-    assert false.effect.without is not None
-    assert true.effect.without < true.effect.metric - 0.2
-    assert false.effect.without > true.effect.metric - CLOSE
+    assert None not in (true.effect, false.effect, true.occurrence, false.occurrence)
+    metric = true.effect.metric
+    assert true.effect.without < metric - 0.2
+    assert false.effect.without > metric - CLOSE
     assert true.effect.gain > 5 * abs(false.effect.gain)
     assert true.occurrence.satisfied == 1.0
-    assert false.occurrence.satisfied is not None
     assert false.occurrence.satisfied < 0.4  # one valley in four
