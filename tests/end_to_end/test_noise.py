@@ -213,10 +213,10 @@ def test_noise_is_at_chance(strategy: str, network: str) -> None:
         assert np.abs(errors).max() < 4, (sampling, errors)
 
 
-@pytest.mark.parametrize("strategy", GROUNDED)
-def test_noise_is_near_chance_in_batches(strategy: str) -> None:
+def test_noise_is_near_chance_in_batches() -> None:
     """Two seeds: a leak would be worth several tenths."""
-    ranked, classified = np.mean([above_chance(strategy, "r2n", "batches", seed) for seed in range(2)], axis=0)
+    found = [above_chance("backward(1,2)", "r2n", "batches", seed) for seed in range(2)]
+    ranked, classified = np.mean(found, axis=0)
     assert abs(ranked) < 0.15
     assert abs(classified) < 0.25
 
@@ -228,9 +228,9 @@ def test_leave_one_out_keeps_the_network_from_learning_that_facts_are_known() ->
         options = (
             "grounding.strategy=known-body",
             "model.evidence_input=only",
-            "training.batch_size=10",
-            "training.epochs=25",
-            "training.learning_rate=0.02",
+            "training.batch_size=20",
+            "training.epochs=20",
+            "training.learning_rate=0.05",
             f"training.leave_one_out={leave_one_out}",
         )
         problem = noise_problem("hinted", *options, heads={"train": 60, "test": 1, "mixed": 30}, tails=EIGHT[:6])
