@@ -1,7 +1,7 @@
-"""Network and layout on one device: no pass, loss or gradient joins it with a tensor that stands elsewhere.
+"""Network and graph batch on one device: no pass, loss or gradient uses a tensor of another device.
 
-There is no second device to be had in a test, but there is PyTorch's `meta`: shapes without data. It lets some
-operations with tensors of the CPU pass, so every operation is watched; and as it has no data, what asks for some fails.
+The device is PyTorch's `meta`: shapes without data. It accepts some operations with tensors of the CPU, so every
+operation is watched.
 """
 
 from collections.abc import Iterator
@@ -135,50 +135,28 @@ def build(**options: Any) -> R2N:
     return R2N.build(KNOWLEDGE, **{"dim": 4, "rule_dim": 3, "layers": 1, **dropout, **options})
 
 
-@pytest.mark.parametrize("reasoner", ["r2n", "fgnn", "none"])
-@pytest.mark.parametrize("name", first_of([*input_layers], 2))
-def test_every_input_layer_reasoner_and_kind_of_layout(name: str, reasoner: str) -> None:
-    for kind in ("dense", "indexed"):
-        stays(build(input=name, reasoner=reasoner), kind)
-    model = build(input=name, reasoner=reasoner, mlp="shallow", input_score=True)
-    if model.collate(GRAPH).kind == "grid":
-        stays(model, "grid")
-    else:
-        assert name in ("mlp", "pair") or reasoner == "fgnn"
+OPTIONS: list[dict[str, Any]] = [
+    {"aggregation": "sum", "layers": 2},
+    {"evidence_input": "add"},
+    *({"input": name, "reasoner": r, "input_score": True} for name in input_layers for r in ("r2n", "fgnn", "none")),
+    *({"aggregation": aggregation, "layers": 2} for aggregation in AGGREGATIONS[1:]),
+    {"evidence_input": "only"},
+    {"rule_dropout": 0.0},  # then messages go in one pass
+    {"rule_dropout": 0.0, "reasoner": "fgnn"},
+    {"output": "linear"},
+    {"isolated": "zero"},
+    {"residual": True},
+    {"rule_network": "shared", "layers": 2},
+    {"rule_network": "shared", "rule_dropout": 0.0},
+]
 
 
-@pytest.mark.parametrize("aggregation", first_of(AGGREGATIONS, 1))
-@pytest.mark.parametrize("kind", ["grid", "dense", "indexed"])
-def test_every_aggregation(aggregation: str, kind: str) -> None:
-    if kind == "grid" and aggregation == "max":
-        return
-    mlp = "shallow" if kind == "grid" else "deep"
-    stays(build(aggregation=aggregation, mlp=mlp, layers=2), kind)
-
-
-@pytest.mark.parametrize(
-    "options",
-    first_of(
-        [
-            {"evidence_input": "add"},
-            {"evidence_input": "only"},
-            {"rule_dropout": 0.0},  # then messages go in one pass
-            {"rule_dropout": 0.0, "reasoner": "fgnn"},
-            {"mlp": "shallow", "output": "linear"},
-            {"isolated": "zero"},
-            {"residual": True},
-            {"rule_network": "shared", "layers": 2},
-            {"rule_network": "shared", "rule_dropout": 0.0, "mlp": "shallow"},
-        ],
-        2,
-    ),
-)
-def test_every_other_option(options: dict[str, Any]) -> None:
+@pytest.mark.parametrize("options", first_of(OPTIONS, 5), ids=str)
+def test_every_option_and_kind_of_batch(options: dict[str, Any]) -> None:
     for kind in ("dense", "indexed"):
         stays(build(**options), kind)
-    shallow = build(**{"mlp": "shallow", **options})
-    if shallow.collate(GRAPH).kind == "grid":
-        stays(shallow, "grid")
+    shallow = build(mlp="shallow", **options)
+    stays(shallow, shallow.collate(GRAPH).kind)
 
 
 FEATURED: list[dict[str, Any]] = [{"pair": "symmetric"}, {"input": "distmult"}, {"pair": "concatenate"}]

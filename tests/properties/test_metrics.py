@@ -219,11 +219,19 @@ def random_case(seed: int, constants: int, predicates: int, size: int, levels: i
     return scores, asked, triples[size // 4 :]
 
 
+def leave_candidates(scores: np.ndarray, asked: np.ndarray, known: np.ndarray) -> bool:
+    """Whether each rank has a rival: PyKEEN counts a rank without one as 1, and we leave it out."""
+    filtered = np.unique(np.concatenate([asked, known]), axis=0)
+    rows = [(query[fixed], filtered[:, fixed]) for query in asked for fixed in ([0, 1], [1, 2])]
+    return all((own == others).all(1).sum() < scores.shape[1] for own, others in rows)
+
+
 @pytest.mark.slow
 @at_most(40, "each ranks by loops")
 @given(st.tuples(st.integers(0, 2**32 - 1), *starmap(st.integers, [(2, 7), (1, 3), (1, 40), (0, 4)])))
 def test_rankings_equal_pykeen(pykeen: SimpleNamespace, shape: tuple[int, int, int, int, int]) -> None:
     case = random_case(*shape)
+    assume(leave_candidates(*case))
     assert ours(*case) == pytest.approx(judged(pykeen, *case), abs=1e-9, rel=0)
 
 
