@@ -33,7 +33,6 @@ corrupted_positions = [] # all labels are there
 def write_clause_problem(
     folder: Path, seed: int, *, items: int = 400, without_reason: float = 0.05, epochs: int = 150
 ) -> Path:
-    """A problem folder."""
     folder.mkdir(parents=True, exist_ok=True)
     dice = np.random.default_rng(seed)
     a, b, c, d = dice.random((4, items)) < 0.5

@@ -45,11 +45,9 @@ class Page(HTMLParser):
 
     @property
     def text(self) -> str:
-        """What a reader reads, in one line."""
         return " ".join(" ".join(self.texts).split())
 
     def all(self, tag: str) -> list[dict[str, str | None]]:
-        """The attributes of all tags of a name."""
         return [attributes for name, attributes in self.tags if name == tag]
 
 

@@ -26,7 +26,6 @@ class _Reader(HTMLParser):
 
 
 def read_page(text: str) -> Page:
-    """What is in a page."""
     reader = _Reader()
     reader.feed(text)
     reader.close()

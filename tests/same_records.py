@@ -28,7 +28,6 @@ def assert_same(found: Any, expected: Any, at: str = "") -> None:
 
 
 def children(value: Any) -> list[tuple[object, Any]] | None:
-    """The parts of a value with their names; None where it has none."""
     if is_dataclass(value) and not isinstance(value, Formula):
         return [(field.name, getattr(value, field.name)) for field in fields(value) if field.name not in LEFT_OUT]
     if isinstance(value, Mapping):
@@ -37,7 +36,6 @@ def children(value: Any) -> list[tuple[object, Any]] | None:
 
 
 def leaf(value: Any) -> Any:
-    """Something that can be compared."""
     if isinstance(value, np.ndarray):
         return value.dtype, value.shape, value.tobytes()
     return (str(value), value.what, value.where, value.hint) if isinstance(value, R2NError) else value

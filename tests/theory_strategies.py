@@ -87,7 +87,6 @@ def given_members(over: tuple[Domain, ...], members: Members) -> Members:
 
 
 def make_language(dice: Random) -> Language:
-    """A language whose domains have their constants."""
     over, members = make_domains(dice)
     return Language.build(over, make_predicates(dice, over), given_members(over, members))
 
@@ -214,7 +213,6 @@ def well_typed(dice: Random, theory: Theory, rule: Rule, made_for: dict[str, Dom
 
 
 def is_typed(theory: Theory, rule: Rule) -> bool:
-    """Whether the domains of all variables are annotated or can be inferred."""
     annotated = dict(rule.types)
     open_variables = [name for name in variables_of(rule) if name not in annotated]
     places = [domains_of(theory, rule, name) for name in open_variables]
@@ -222,7 +220,6 @@ def is_typed(theory: Theory, rule: Rule) -> bool:
 
 
 def make_theory(dice: Random, forms: tuple[Form | None, ...] = FORMS, least: int = 0) -> tuple[Theory, Members]:
-    """A theory and the constants of its domains."""
     over, members = make_domains(dice)
     theory = Theory(over, make_predicates(dice, over))
     number = least + dice.choice((2, 1, 3, 2, 3, 2, 3, 1, 3, 0))

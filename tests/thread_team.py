@@ -15,8 +15,6 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, eq=False)
 class _Table:
-    """Where all put down what they give."""
-
     count: int
     given: list[Tensor] = field(default_factory=list)
 
@@ -27,8 +25,6 @@ class _Table:
 
 @dataclass(eq=False)
 class ThreadTeam(ProcessGroup):
-    """One of several threads."""
-
     table: _Table
 
     def summed(self, values: Tensor) -> Tensor:
@@ -41,7 +37,6 @@ class ThreadTeam(ProcessGroup):
 
 
 def together(count: int, work: Callable[[ThreadTeam], Result]) -> list[Result]:
-    """What each of `count` threads makes."""
     table, found, failed = _Table(count), {}, []
 
     def begin(rank: int) -> None:

@@ -21,7 +21,6 @@ Facts = Mapping[str, bool]
 
 
 def terms(atom: str) -> tuple[str, ...]:
-    """The predicate and its constants."""
     predicate, _, inner = atom.removesuffix(")").partition("(")
     return (predicate, *inner.split(", "))
 
@@ -106,7 +105,6 @@ TREES: dict[str, tuple[str, dict[str, list[str]], Facts, list[str]]] = {
 
 @pytest.mark.parametrize("name", TREES)
 def test_infer_is_a_sum_over_all_worlds(name: str, tmp_path: Path) -> None:
-    """Where the unknown atoms form a tree."""
     text, members, facts, asked = TREES[name]
     theory = parse_theory(text)
     known = {truth: frozenset(terms(atom) for atom in facts if facts[atom] is truth) for truth in (True, False)}

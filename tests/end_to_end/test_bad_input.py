@@ -39,14 +39,12 @@ FILES = {
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A good problem, for a test to spoil."""
     for name, text in FILES.items():
         (tmp_path / name).write_text(text, encoding="utf-8")
     return tmp_path
 
 
 def refused(*arguments: object) -> str:
-    """What a rejected command prints on standard error."""
     result = CliRunner().invoke(app, [str(argument) for argument in arguments])
     assert (result.exit_code, result.stdout) == (2, ""), result.output
     assert isinstance(result.exception, SystemExit)

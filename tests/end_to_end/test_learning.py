@@ -22,7 +22,6 @@ from tests.unit.training.toy_training import step_of
 
 
 def precision(model: R2N, graph: FactorGraph, known: KnowledgeBase, queries: dict[str, bool]) -> float:
-    """The average precision of the network on named queries."""
     states = known_states(known.base, graph.atoms, known.evidence)
     with torch.no_grad():
         logits = model(model.collate(graph), known=states).atoms
@@ -100,7 +99,6 @@ def test_an_implicit_rule_learns_what_it_means() -> None:
 
 
 def with_queries(problem: Problem, split: str, atoms: list[str]) -> Problem:
-    """The problem with other true atoms in a split."""
     queries = codes(problem.knowledge, *atoms)
     return replace(problem, queries={**problem.queries, split: Evidence(queries, np.ones(len(queries), bool))})
 

@@ -18,11 +18,7 @@ from tests.command_line import document
 from tests.featured_problem import featured_problem
 from tests.toy_problem import write_toy_problem
 
-QUESTIONS = {
-    "towns": ["liesIn(?, north)"],
-    "backward": ["liesIn(?, ?)"],
-    "python": ["same(p4, ?)", "alike(i0, ?)"],
-}
+QUESTIONS = {"towns": ["liesIn(?, north)"], "backward": ["liesIn(?, ?)"], "python": ["same(p4, ?)", "alike(i0, ?)"]}
 NEW_FACTS = {
     "towns": ["near(n1, new)", "near(n3, new)", "liesIn(n5, north)"],
     "backward": ["near(s1, n5)", "!liesIn(n2, north)"],

@@ -34,7 +34,6 @@ DRAWS = 100
 
 
 def truth_of(problem: Problem, split: Evidence) -> Truth:
-    """The true atoms of p in a split."""
     base, index = problem.knowledge.base, problem.knowledge.language.predicate_index("p")
     true = split.atoms[split.truth]
     codes = true[base.decode(true)[0] == index] - base.offsets[index]

@@ -37,19 +37,16 @@ def without_nan(text: str) -> str:
 
 
 def said(*arguments: object) -> str:
-    """All that a command prints."""
     result = CliRunner().invoke(app, [str(argument) for argument in arguments])
     assert result.exit_code == 0, result.output
     return " ".join(without_nan(result.output).split())
 
 
 def strict(text: str | bytes) -> Any:
-    """JSON, read as strictly as it is defined."""
     return json.loads(text, parse_constant=pytest.fail)
 
 
 def document(*arguments: object) -> Any:
-    """What a command prints with --json."""
     return strict(invoke(*arguments, "--json"))
 
 

@@ -33,7 +33,6 @@ def begun(*arguments: object, **environment: str) -> subprocess.Popen[str]:
 
 
 def done(*arguments: object, code: int = 0, **environment: str) -> tuple[str, str]:
-    """What a command printed, and said."""
     process = begun(*arguments, **environment)
     out, said = process.communicate(timeout=PATIENCE)
     assert process.returncode == code, said

@@ -25,7 +25,6 @@ def folder(tmp_path: Path) -> Path:
 
 
 def appended(name: str, text: str) -> Spoil:
-    """More lines at the end of a file."""
 
     def spoil(folder: Path) -> None:
         with (folder / name).open("a", encoding="utf-8") as file:
@@ -40,12 +39,10 @@ def without_theory(folder: Path) -> None:
 
 
 def many_relations(folder: Path) -> None:
-    """Two hundred more relations of two facts each."""
     appended("train.tsv", "".join(f"c{i % 150}\tmany{i % 200}\tc{(7 * i + 1) % 150}\n" for i in range(400)))(folder)
 
 
 def odd_names(folder: Path) -> None:
-    """Names with spaces, signs and quotes."""
     for name in ("train", "valid", "test"):
         text = (folder / f"{name}.tsv").read_text()
         text = text.replace("r1\t", "is next to (more or less)\t").replace("c1\t", "New York, N.Y.\t")

@@ -23,8 +23,6 @@ CASES = [(work, part) for work in WORKS for part in range(work.kills // AT_ONCE)
 
 
 class Killing:
-    """A work, killed in one folder after the other, and done again in each."""
-
     def __init__(self, trial: Trial, work: Work) -> None:
         self.trial, self.work, self.stages = trial, work, Counter[str]()
         self.arguments = (work.work, *trial.given.filled(work.arguments))
@@ -34,7 +32,6 @@ class Killing:
         self.outcome: Outcome = work.outcome(trial.folder / "work")
 
     def new_folder(self) -> Path:
-        """A folder with what the work needs."""
         folder = self.trial.folder / "work"
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir()

@@ -55,7 +55,6 @@ def test_names_are_data_to_every_reader(ending: str, tmp_path: Path) -> None:
 
 
 def tables(name: str) -> list[Table]:
-    """Facts of a predicate, and with a constant, of this name."""
     return [
         Table(pa.table({"a": ["a", name], "b": [name, "a"]}), name),
         Table(pa.table({"a": ["a", name], "b": [name, name]}), "plain"),

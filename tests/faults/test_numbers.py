@@ -65,7 +65,6 @@ def test_the_same_seed_gives_the_same_bits_in_every_process(trial: Trial) -> Non
 
 
 def in_process(*arguments: object, folder: Path, **environment: str) -> str:
-    """What a command of r2n prints in a new process."""
     command = [sys.executable, "-m", "r2n", *map(str, arguments)]
     env = {**os.environ, **environment}
     return subprocess.run(command, cwd=folder, env=env, check=True, capture_output=True, text=True).stdout
@@ -137,7 +136,6 @@ def with_feature(value: float) -> r2n.Problem:
 
 
 def trained_logits(problem: r2n.Problem, *changes: str) -> np.ndarray:
-    """What is said of the test queries after two epochs."""
     small = ["training.epochs=2", "model.dim=4", "model.input=mlp", *changes]
     run = prepare_run(problem, problem.options.changed(small), 0)
     while not run.trainer.is_done:

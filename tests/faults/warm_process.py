@@ -103,7 +103,6 @@ def command(*arguments: str) -> None:
 
 
 def fetch(address: str, cache: str, described: str) -> None:
-    """A download from a server on this machine."""
     from r2n.datasets.download import Kept, Source, download
 
     sources = tuple(

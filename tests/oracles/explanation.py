@@ -39,7 +39,6 @@ class Rerun:
 
     @property
     def knowledge(self) -> KnowledgeBase:
-        """What is known in the language of the networks."""
         return with_reciprocals(self.known) if self.reciprocal else self.known
 
     @property
@@ -184,7 +183,6 @@ def left_out(graph: FactorGraph, without: Collection[GroundRule]) -> FactorGraph
 
 
 def truncated(network: R2N, layers: int | None) -> R2N:
-    """The network with its first layers alone."""
     if layers is None:
         return network
     view = copy(network)

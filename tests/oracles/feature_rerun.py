@@ -28,14 +28,11 @@ def words_of(text: str) -> list[str]:
 
 
 def without(text: str, word: str) -> str:
-    """The text as its other words, in order."""
     return " ".join(other for other in words_of(text) if other != word)
 
 
 @dataclass(frozen=True)
 class Rerun:
-    """A network, and all that it was built of."""
-
     model: R2N
     knowledge: KnowledgeBase
     options: ModelOptions
@@ -47,7 +44,6 @@ class Rerun:
         return float(AtomLogits(model or self.model, self.source, self.knowledge.evidence)(np.array([code]))[0])
 
     def without_word(self, code: int, constant: str, word: str) -> float:
-        """The logit if the text of a constant had not a word."""
         wanted = self.knowledge.language.constant_id(constant)
         changed, before = dict(self.knowledge.features), {}
         for name, features in changed.items():

@@ -41,7 +41,6 @@ class World:
 
 
 def members_of(domains: Iterable[Domain], given: Mapping[str, Iterable[str]]) -> dict[str, tuple[str, ...]]:
-    """The constants of every domain, sorted by name."""
 
     def members(domain: Domain) -> set[str]:
         if domain.parts:
@@ -143,7 +142,6 @@ def full(world: World) -> list[list[Substitution]]:
 
 
 def known_body(world: World) -> list[list[Substitution]]:
-    """Per rule, the substitutions whose body literals are all known."""
     return [
         [tuple(theta.values()) for theta in substitutions(world, rule) if not unknown(world, rule, theta)]
         for rule in world.theory.rules

@@ -67,8 +67,6 @@ class OneDevice(TorchDispatchMode):
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """All that a step needs, on the meta device; every kind of loss."""
-
     model: R2N
     step: Step
     hidden: Tensor
@@ -76,7 +74,6 @@ class Case:
 
     @classmethod
     def of(cls, model: R2N, graph: FactorGraph, evidence: Evidence, kind: Any, norms: bool = False) -> "Case":
-        """Everything is found out on the CPU, and moved."""
         negatives = draw_negatives(model.base, evidence, TrainingOptions(), np.random.default_rng(0))
         targets = targets_of(model.base, graph, evidence, negatives)
         known, hidden = known_states(model.base, graph.atoms, evidence), torch.rand(len(graph.atoms)) < 0.5
@@ -87,7 +84,6 @@ class Case:
         )
 
     def predictions(self, *, hides: bool) -> Predictions:
-        """What the network says in training."""
         return self.model.train()(self.step.layout, hidden=self.hidden if hides else None, known=self.step.known)
 
     def descend(self, *, hides: bool) -> None:
@@ -100,7 +96,6 @@ class Case:
         assert self.answered().atoms.device == META
 
     def answered(self) -> Predictions:
-        """What the network says in an evaluation."""
         with torch.no_grad():
             return self.model.eval()(self.step.layout, known=self.step.known, rule_outputs=False)
 
@@ -164,7 +159,6 @@ FEATURED: list[dict[str, Any]] = [{"pair": "symmetric"}, {"input": "distmult"}, 
 
 @pytest.mark.parametrize("options", first_of(FEATURED, 2))
 def test_features(options: dict[str, Any]) -> None:
-    """Words, vectors and the module of a caller."""
     problem = featured_problem()
     encoders = {"image": nn.Sequential(nn.Flatten(), nn.Linear(16, 2))}
     chosen = {"input": "pair", "dim": 3, "layers": 1, "word_dropout": 0.2, **options}
@@ -192,8 +186,6 @@ def test_a_language_that_has_grown_and_ground_rules_in_several_parts(monkeypatch
 
 
 class Wrong(torch.autograd.Function):
-    """Its gradient is joined with a tensor of the CPU."""
-
     @staticmethod
     def forward(ctx: Any, x: Tensor) -> Tensor:
         return x.clone()

@@ -31,7 +31,6 @@ def key_of(reason: Reason) -> Key:
 
 
 def key(rerun: Rerun, ground_rule: GroundRule) -> Key:
-    """The same of a ground rule in codes."""
     j, codes = ground_rule
     return rerun.knowledge.theory.rules[j].name, frozenset(map(bare, plain_names(rerun, codes)))
 
@@ -43,7 +42,6 @@ def plain_names(rerun: Rerun, codes: Sequence[int]) -> list[str]:
 
 
 def by_key(pairs: Iterable[tuple[Key, float]]) -> dict[Key, list[float]]:
-    """The effects of each key, in order."""
     found: dict[Key, list[float]] = defaultdict(list)
     for each, effect in pairs:
         found[each].append(effect)
@@ -122,7 +120,6 @@ def check_fidelity(drawn: Explained, code: int, found: Explanation) -> None:
 
 
 def check_counterfactuals(drawn: Explained, code: int, found: Explanation) -> None:
-    """If a fact were not known, or known to be false; without a rule."""
     rerun, codes = drawn.rerun, {bare(name): c for name, c in drawn.codes.items()}
     for counterfactual in found.counterfactuals:
         (what,) = counterfactual.what
@@ -192,7 +189,6 @@ def turned(before: Rerun, after: Rerun, code: int) -> bool:
 
 
 def check_contrast(drawn: Explained, code: int, other: int) -> None:
-    """Which ground rules make the difference."""
     rerun, name = drawn.rerun, drawn.base.names(np.array([other]))[0]
     found = explained(drawn, code, depth=1, top=None, against=name)
     assert found.contrast is not None
@@ -207,7 +203,6 @@ def check_contrast(drawn: Explained, code: int, other: int) -> None:
 @pytest.mark.parametrize("seed", first_of(range(100), 8))
 @pytest.mark.parametrize("strategy", ALL_STRATEGIES)
 def test_an_explanation_is_what_a_rerun_says(strategy: str, seed: int) -> None:
-    """One random problem, a few of its atoms."""
     dice = Random(seed)
     drawn = draw(dice, strategy)
     asked = drawn.asked(dice)

@@ -30,7 +30,6 @@ def oracle_reasons(reasons: tuple[Reason, ...]) -> Iterator[Reason]:
 
 
 def names(explanation: Explanation) -> set[str]:
-    """All atoms, rules and ground rules, by plain loops."""
     reasons = list(oracle_reasons(explanation.reasons))
     found = {explanation.atom}
     if explanation.contrast is not None:

@@ -43,8 +43,6 @@ WORDS = ("cat", "dog", "mouse", "owl")
 
 
 class Lengths(nn.Module):
-    """A caller's module that reads texts."""
-
     def __init__(self) -> None:
         super().__init__()
         self.last = nn.Linear(3, 4)
@@ -103,7 +101,6 @@ def make_rerun(dice: Random) -> Rerun:
 
 
 def expected_effects(rerun: Rerun, code: int) -> dict[tuple[str, str], float]:
-    """By loops over the words of the texts of the atom's constants."""
     base, features = rerun.knowledge.base, rerun.knowledge.features["thing"]
     assert features.texts is not None
     text_of = dict(zip(features.constants.tolist(), features.texts, strict=True))

@@ -47,7 +47,6 @@ def toy() -> tuple[KnowledgeBase, FactorGraph]:
 
 
 def check_module(module: nn.Module, call: Callable[[dict[str, Tensor], Tensor], Tensor], x: Tensor) -> None:
-    """Finite differences by the input and by every parameter."""
     names = [name for name, _ in module.named_parameters()]
     values = [parameter.detach().clone().requires_grad_() for _, parameter in module.named_parameters()]
 

@@ -47,7 +47,6 @@ def named(knowledge: KnowledgeBase, grounding: Grounding) -> NamedGrounding:
 
 
 def run(grounder: Grounder, world: World, asked: list[GroundAtom] | None = None) -> NamedGrounding:
-    """The library's grounding of a world, in names."""
     knowledge = knowledge_of(world)
     codes = None if asked is None else np.unique(codes_of(knowledge.base, knowledge.language, asked))
     grounding = grounder.ground(Store(knowledge), codes)
@@ -59,7 +58,6 @@ def run(grounder: Grounder, world: World, asked: list[GroundAtom] | None = None)
 
 
 def note(found: NamedGrounding) -> None:
-    """Tell Hypothesis's statistics whether there was anything to find."""
     event("some ground rules" if any(found) else "no ground rule")
 
 

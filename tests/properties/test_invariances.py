@@ -52,7 +52,6 @@ LAYERS = 2
 
 
 def renamed(value: Any, names: Mapping[str, str]) -> Any:
-    """A theory, or a part of one, with other names of constants."""
     if isinstance(value, tuple):
         return tuple(renamed(part, names) for part in value)
     if isinstance(value, Constant):

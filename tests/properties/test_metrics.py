@@ -54,7 +54,6 @@ def candidate_rows(draw: DrawFn, levels=LEVELS, most: int = 8) -> Drawn:
 
 @st.composite
 def labelled(draw: DrawFn, values=LEVELS) -> Drawn:
-    """Scores, truths and groups of some atoms."""
     rows = draw(st.lists(st.tuples(values, st.booleans(), st.integers(-2, 3)), min_size=1, max_size=25))
     scores, truth, groups = zip(*rows, strict=True)
     return np.array(scores, np.float64), np.array(truth, bool), np.array(groups, np.int64) * 10**9

@@ -275,7 +275,6 @@ HEADS = ("a(x)", "b(x)", "c(x)")
 
 
 def draw_chains(seed: int) -> Drawn:
-    """Horn rules that conclude each other's bodies from few facts."""
     dice = Random(seed)
     rules = [f"rule r{i}: {dice.choice(BODIES)} -> {dice.choice(HEADS)}" for i in range(dice.randint(2, 5))]
     theory = r2n.parse_theory("\n".join([CHAINS, *rules]))
@@ -395,7 +394,6 @@ def test_no_ground_rule_is_there_because_of_what_is_left_out(strategy: str, dice
 
 
 def test_the_worlds_are_worth_leaving_facts_out_of() -> None:
-    """Ground rules go, and under backward grounding others come."""
     some = {name: ALL[name] for name in ("full", "known-body", "backward(1,2)", "unpruned")}
     gone, come = dict.fromkeys(some, 0), dict.fromkeys(some, 0)
     for seed in range(60):

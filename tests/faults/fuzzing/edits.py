@@ -45,7 +45,6 @@ def _repeat(content: bytes, start: int, end: int, edit: Edit) -> bytes:
 
 
 def _nest(content: bytes, start: int, end: int, edit: Edit) -> bytes:
-    """Brackets around a piece, many deep."""
     opening, closing = ((b"(", b")"), (b"[", b"]"), (b"{", b"}"), (b"!", b""))[edit.length % 4]
     return content[:start] + opening * edit.times + content[start:end] + closing * edit.times + content[end:]
 

@@ -83,7 +83,6 @@ def read(content: bytes) -> None:
 
 
 def checked(name: str, content: bytes) -> None:
-    """A file of a problem that is checked."""
     toy = scratch() / f"checked-{name}"
     if not toy.exists():
         write_toy_problem(toy)

@@ -41,7 +41,6 @@ HARD = (
 
 
 def read(content: bytes) -> None:
-    """A theory, which can be printed."""
     str(parse_horn_rules(as_text(content)))
 
 
