@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from html.parser import HTMLParser
+from types import SimpleNamespace
 
 VOID = frozenset({"meta", "br", "img", "link", "input", "hr", "col"})
 DRAWN = frozenset({"line", "path", "polyline", "rect", "circle"})
@@ -49,6 +50,13 @@ class Page(HTMLParser):
 
     def all(self, tag: str) -> list[dict[str, str | None]]:
         return [attributes for name, attributes in self.tags if name == tag]
+
+
+def read_page(html: str) -> SimpleNamespace:
+    """The number of each tag, all attributes, and the text as it stands."""
+    page = Page(html)
+    attributes = [pair for _, attributes in page.tags for pair in attributes.items()]
+    return SimpleNamespace(tags=Counter(tag for tag, _ in page.tags), attributes=attributes, text="".join(page.texts))
 
 
 def faults(html: str) -> list[str]:

@@ -212,13 +212,3 @@ def test_a_planted_tensor_of_the_cpu_is_refused(monkeypatch: pytest.MonkeyPatch)
             monkeypatch.setattr(ComplEx, "formula", lambda *given, plant=plant: plant(formula(*given)))
             with pytest.raises((ElsewhereError, RuntimeError), match="cpu"):
                 case.descend(hides=False)
-
-
-def test_an_index_left_behind_in_a_layout_is_refused() -> None:
-    """The meta device by itself lets it pass."""
-    case = Case.of(build(), GRAPH, EVIDENCE, "indexed")
-    left_behind = case.step.layout.to("cpu").by_arity
-    with watched(case):
-        vars(case.step.layout)["by_arity"] = left_behind
-        with pytest.raises(ElsewhereError, match="cpu"):
-            case.descend(hides=False)
