@@ -1,7 +1,4 @@
-"""Whether two values are the same in every field: also what has no `==` (arrays, errors), and what `==` passes over.
-
-A field that is added to any of the classes is compared too, so that whoever stores them cannot forget it.
-"""
+"""Whether two values are the same in every field: also what has no `==` (arrays, errors), and what `==` passes over."""
 
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass

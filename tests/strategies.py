@@ -1,7 +1,4 @@
-"""Hypothesis: tiny knowledge bases, queries and graphs over the theories of `theory_strategies`.
-
-No fact, no query; facts labelled false; candidates of some predicates, or none.
-"""
+"""Hypothesis: tiny knowledge bases, queries and graphs over the theories of `theory_strategies`."""
 
 from dataclasses import replace
 from itertools import product

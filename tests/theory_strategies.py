@@ -1,12 +1,4 @@
-"""Hypothesis: tiny languages and theories, with every oddity the language allows.
-
-Constants in several domains, empty domains, unions of unions; typed variables, constants and repeated variables in
-rules, guards, closed predicates, negative body literals, disjunctive heads, any formula, implicit rules; arities 1
-to 3; no rule; one atom in two positions.
-
-Everything is made with dice (a `Random`). Most dice are fair: left alone, Hypothesis prefers nothing, repeats itself,
-and where nothing is known there is nothing to find. Some are Hypothesis's own, which can shrink a failure.
-"""
+"""Hypothesis: tiny languages and theories, with every oddity the language allows."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -43,9 +35,6 @@ def share_of(things: list[Thing], dice: Random, shares: tuple[float, ...]) -> li
     """About one of these shares of the things, in order (more where they are few), or one time in ten none."""
     share = max(dice.choice(shares), min(3 / max(1, len(things)), 0.5)) if not one_in(10, dice) else 0.0
     return [thing for thing in things if dice.random() < share]
-
-
-# languages
 
 
 def make_domains(dice: Random) -> tuple[tuple[Domain, ...], Members]:
@@ -93,9 +82,6 @@ def make_language(dice: Random) -> Language:
 
 def languages() -> SearchStrategy[Language]:
     return dice().map(make_language)
-
-
-# theories
 
 
 class Scope:

@@ -106,9 +106,6 @@ def test_known_closed_and_open_atoms_are_answered_as_such_with_what_the_network_
             assert (found.closed, found.probability, found.known) == (False, found.network, None)
 
 
-# numbers that run away
-
-
 def test_probabilities_of_any_logit_without_a_warning(towns: Path) -> None:
     """Warnings are errors in tests, so exp(1404) would be one."""
     for sign in (1, -1):

@@ -1,8 +1,4 @@
-"""Predicates of one, two and three positions, mixed domains and rules of any formula, from files to answers.
-
-What `r2n infer` believes is compared with a sum over all worlds, and what a network answers with the truth that made
-the data.
-"""
+"""Predicates of up to three positions, unions of domains, rules of any formula: `r2n infer` sums over all worlds."""
 
 import json
 from collections.abc import Mapping
@@ -29,21 +25,18 @@ def true(*atoms: str) -> dict[str, bool]:
     return dict.fromkeys(atoms, True)
 
 
-def write_problem(folder: Path, theory: str, splits: Mapping[str, Facts], domains: object, options: str = "") -> Path:
-    """A theory, one CSV with the column `label` for each predicate of each split, and a problem file."""
+def write_problem(folder: Path, theory: str, facts: Facts, domains: Mapping[str, list[str]]) -> Path:
+    """A theory, one CSV with the column `label` for each predicate, and a problem file."""
     (folder / "theory.r2n").write_text(theory)
-    listed: dict[str, list[str]] = {split: [] for split in splits}
-    for split, facts in splits.items():
-        for name in sorted({terms(atom)[0] for atom in facts}):
-            rows = [[*terms(atom)[1:], str(int(truth))] for atom, truth in facts.items() if terms(atom)[0] == name]
-            header = [*(f"c{i}" for i in range(len(rows[0]) - 1)), "label"]
-            (folder / f"{split}_{name}.csv").write_text("".join(",".join(row) + "\n" for row in [header, *rows]))
-            listed[split].append(f'{{file = "{split}_{name}.csv", predicate = "{name}", header = true}}')
-    tables = {split: f"[{', '.join(part)}]" for split, part in listed.items()}
-    queries = "".join(f"{split} = {part}\n" for split, part in tables.items() if split != "train")
-    members = "".join(f"{name} = {json.dumps(names)}\n" for name, names in dict(domains).items())  # pyright: ignore
-    text = f'theory = "theory.r2n"\n[domains]\n{members}[facts]\ntrain = {tables["train"]}\n[queries]\n{queries}'
-    (folder / "problem.toml").write_text(text + options)
+    tables = []
+    for name in sorted({terms(atom)[0] for atom in facts}):
+        rows = [[*terms(atom)[1:], str(int(truth))] for atom, truth in facts.items() if terms(atom)[0] == name]
+        header = [*(f"c{i}" for i in range(len(rows[0]) - 1)), "label"]
+        (folder / f"{name}.csv").write_text("".join(",".join(row) + "\n" for row in [header, *rows]))
+        tables.append(f'{{file = "{name}.csv", predicate = "{name}", header = true}}')
+    members = "".join(f"{name} = {json.dumps(names)}\n" for name, names in domains.items())
+    text = f'theory = "theory.r2n"\n[domains]\n{members}[facts]\ntrain = [{", ".join(tables)}]\n'
+    (folder / "problem.toml").write_text(text)
     return folder
 
 
@@ -110,63 +103,9 @@ def test_infer_is_a_sum_over_all_worlds(name: str, tmp_path: Path) -> None:
     known = {truth: frozenset(terms(atom) for atom in facts if facts[atom] is truth) for truth in (True, False)}
     world = World(theory, oracle.members_of(theory.domains, members), known[True], known[False])
     expected = marginals(world, map(terms, asked))
-    folder = write_problem(tmp_path, text, {"train": facts}, members)
+    folder = write_problem(tmp_path, text, facts, members)
     for atom in asked:
         (found,) = document("infer", folder, atom, "--method", "sum-product", "--iterations", 12)["answers"]
         assert found["reached"]
         assert found["probability"] == pytest.approx(expected[terms(atom)], abs=1e-6), atom
     assert len({round(value, 3) for value in expected.values()}) > 1  # else the test would see nothing
-
-
-PLACES = {"city": ["rome", "oslo", "bern", "kyiv"], "island": ["malta", "crete"]}
-NETWORKS = {
-    "sky": ("rome, oslo", "oslo, malta"),
-    "star": ("bern, kyiv", "kyiv, crete"),
-    "one": ("rome, bern", "bern, malta"),
-}
-OPTIONS = """
-[model]
-input = "distmult"
-dim = 8
-layers = 1
-evidence_input = "add"
-[training]
-epochs = 40
-hiding = 0.4
-"""
-
-
-def routes() -> dict[str, dict[str, bool]]:
-    """Each alliance has a network, shared by its three carriers, and flown both ways."""
-    splits: dict[str, dict[str, bool]] = {"train": {}, "test": {}}
-    for alliance, flights in NETWORKS.items():
-        splits["train"] |= true(f"hub({flights[1].split(', ')[0]}, {alliance}0)")
-        for i in range(3):
-            splits["train"] |= true(*(f"partner({alliance}{i}, {alliance}{j})" for j in range(3) if j != i))
-            for flight in flights:
-                back = ", ".join(flight.split(", ")[::-1])
-                split = "test" if i == 2 and flight == flights[0] else "train"
-                splits[split] |= true(f"route({flight}, {alliance}{i})", f"route({back}, {alliance}{i})")
-    return splits
-
-
-def test_routes_of_carriers_through_every_command(tmp_path: Path) -> None:
-    folder = write_problem(tmp_path, ROUTES, routes(), PLACES, OPTIONS)
-    said = document("check", folder)
-    assert said["domains"] == {"city": 4, "island": 2, "carrier": 9, "place": 6}
-    assert said["herbrand_base"] == 6 * 6 * 9 + 9 * 9 + 4 * 9
-    rules = document("ground", folder, "--strategy", "full")["rules"]
-    assert [rule["ground_rules"] for rule in rules] == [18 * 36, 30 * 9, 3 * 2]
-    assert all(rule["estimate"] >= rule["ground_rules"] for rule in rules)
-    trained = document("train", folder, "--out", folder / "run", "--no-baseline", "--no-report")
-    (metrics,) = [report["metrics"] for report in trained["reports"] if report["split"] == "test"]
-    assert metrics["mrr"] > 0.8  # at any of the three positions
-    assert document("evaluate", folder / "run")["metrics"] == metrics
-    asked = "route(rome, oslo, ?)"
-    answers = document("predict", folder / "run", asked, "--all", "--top", 1000)["answers"]
-    start = document("infer", folder, asked, "--beliefs", folder / "run", "--iterations", 0, "--top", 1000)["answers"]
-    believed = {answer["atom"]: answer["probability"] for answer in start}
-    assert len(answers) == 9
-    for answer in answers:  # without an iteration, belief propagation starts from what the network says
-        expected = answer["probability"] if answer["known"] is None else float(answer["known"])
-        assert believed[answer["atom"]] == pytest.approx(expected, abs=1e-5)

@@ -52,6 +52,7 @@ LAYERED = (
     "training.epochs=3",
     "training.batch_size=100",
     "grounding.reciprocal=false",
+    "model.rule_network=shared",
 )
 IMPLICIT = "implicit both: [parent(x, y), grand(x, y)]\n"
 

@@ -95,9 +95,6 @@ def test_an_implicit_rule_learns_what_it_means() -> None:
     assert precision(model, graph, known, queries) == 1.0
 
 
-# what is held out stays out
-
-
 def with_queries(problem: Problem, split: str, atoms: list[str]) -> Problem:
     queries = codes(problem.knowledge, *atoms)
     return replace(problem, queries={**problem.queries, split: Evidence(queries, np.ones(len(queries), bool))})

@@ -1,8 +1,4 @@
-"""What a network is asked, and with which ground rules, does not depend on what is held out.
-
-Labels that are noise are ranked by chance, however the network is grounded, trained and asked; labels that the rules
-determine are found.
-"""
+"""What a network is asked, and with which ground rules, does not depend on what is held out."""
 
 from collections.abc import Iterable
 
@@ -80,9 +76,6 @@ def test_the_yardstick_sees_a_leak(lift: float, is_honest: bool) -> None:
     rivals = len(TAILS), len(logits) * (1 - 1 / len(TAILS))  # of a tail's heads, one in twenty is another true one
     uniform = [np.mean([1 / rank for rank in range(1, round(number) + 1)]) for number in rivals]
     assert mean == pytest.approx(np.mean(uniform), rel=0.05)
-
-
-# what training asks
 
 
 def all_negatives(knowledge: KnowledgeBase) -> np.ndarray:

@@ -25,27 +25,22 @@ def test_objects_print_as_a_line_with_their_numbers(run: Run) -> None:
     problem, knowledge = run.problem, run.problem.knowledge
     grounding = FullGrounder().ground(Store(knowledge))
     graph = FactorGraph.from_grounding(grounding, problem.atoms)
-    expected = {
-        problem: "18 constants, 2 predicates, 1 rule, 44 known atoms",
-        knowledge: "44 known atoms",
-        knowledge.language: "18 constants",
-        knowledge.base: "288 atoms",
-        problem.test: "2 true, 2 false",
-        grounding: "64 ground rules over 64 atoms",
-        grounding.ground_rules[0]: "64 ground rules of 3 atoms",
-        graph: "64 atoms, 64 ground rules of 1 rule",
-        run.model.collate(graph): repr(graph),
-        FullGraph(graph): repr(graph),
-        run.source: repr(knowledge),
-        run: "epoch 0 of 2",
-        r2n.Model.from_run(run): "1 reasoning layer, 44 known atoms",
-    }
-    for thing, text in expected.items():
+    things = [
+        problem,
+        knowledge,
+        knowledge.language,
+        knowledge.base,
+        problem.test,
+        grounding,
+        grounding.ground_rules[0],
+    ]
+    things += [graph, run.model.collate(graph), FullGraph(graph), run.source, run, r2n.Model.from_run(run)]
+    for thing in things:
         assert repr(thing) == str(thing)
-        assert text in repr(thing)
         assert type(thing).__name__ in repr(thing)
         assert "\n" not in repr(thing)
         assert len(repr(thing)) < LONGEST
+    assert "64 atoms, 64 ground rules of 1 rule" in repr(graph)
 
 
 def test_answers_and_reports_print_as_a_few_lines(run: Run) -> None:

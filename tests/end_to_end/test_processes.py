@@ -1,7 +1,4 @@
-"""Real processes that share the work: the same numbers for any number of them, and what a killed one leaves.
-
-`make test-processes` runs these alone.
-"""
+"""Real processes that share the work: the same numbers for any number of them, and what a killed one leaves."""
 
 import json
 import os

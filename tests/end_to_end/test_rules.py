@@ -6,29 +6,13 @@ from typing import Any
 import pytest
 
 from r2n.data.problem import load_problem
-from r2n.logic.parser import parse_theory
 from r2n.model.model import Model
 from r2n.model.rule_report import rule_report
 from r2n.model.run import prepare_run
-from tests.clause_problem import CLAUSES, with_theory, write_clause_problem
-from tests.command_line import document, run
+from tests.clause_problem import CLAUSES, write_clause_problem
 from tests.false_rule_problem import write_false_rule_problem
 
 CLOSE = 0.02
-
-
-def test_from_a_run_to_a_theory_that_trains(tmp_path: Path) -> None:
-    problem = write_clause_problem(tmp_path / "problem", 0, items=100, epochs=40)
-    run("train", problem, "--out", tmp_path / "implicit", "--no-baseline", "--no-report")
-    run("rules", tmp_path / "implicit", "--export", problem / "learned.r2n")
-    with_theory(problem, "learned.r2n")
-    rules = parse_theory((problem / "learned.r2n").read_text()).rules
-    assert rules
-    assert not any(rule.is_implicit for rule in rules)
-    assert all(rule.name in run("check", problem) for rule in rules)
-    run("train", problem, "--out", tmp_path / "explicit", "--no-baseline", "--no-report", "--set", "training.epochs=1")
-    reported = document("rules", tmp_path / "explicit")["rules"]
-    assert {rule["name"] for rule in reported} == {rule.name for rule in rules}
 
 
 @pytest.mark.slow

@@ -1,9 +1,4 @@
-"""kill -9 at any moment: every file is whole or absent, the same again ends as if nothing had been, nothing is left.
-
-Moments are drawn from the shortest time that a work has taken when nobody killed it, and from its operations on files.
-A work that was over before it could be killed does not count, and another moment is drawn. What was killed where is
-written to `build/kills`.
-"""
+"""kill -9 at any moment: every file is whole or absent, the same again ends as if nothing had been, nothing is left."""
 
 import json
 import random

@@ -1,7 +1,4 @@
-"""A network on changed features: built again from a changed knowledge base, with the weights, words and scales it had.
-
-Texts become bags in plain loops; the vocabulary, and how rare a word is, are those of the texts as they were.
-"""
+"""A network on changed features: rebuilt from a changed knowledge base, with the weights, words and scales it had."""
 
 import math
 import re

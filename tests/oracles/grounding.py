@@ -1,8 +1,4 @@
-"""Grounding by plain loops over names: the second, obvious implementation of grounding/.
-
-A ground atom is a tuple of names `("locatedIn", "italy", "europe")`, a substitution a dictionary from the name of a
-variable to the name of a constant. Nothing here is fast, and nothing is taken from src/ but its data types.
-"""
+"""Grounding by plain loops over names: the second, obvious implementation of grounding/."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field

@@ -1,8 +1,4 @@
-"""Network and graph batch on one device: no pass, loss or gradient uses a tensor of another device.
-
-The device is PyTorch's `meta`: shapes without data. It accepts some operations with tensors of the CPU, so every
-operation is watched.
-"""
+"""Network and graph batch on one device: no pass, loss or gradient uses a tensor of another device."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -180,9 +176,6 @@ def test_a_language_that_has_grown_and_ground_rules_in_several_parts(monkeypatch
     monkeypatch.setattr("r2n.network.scatter.PART", 30)
     for kind in ("dense", "indexed"):
         stays(build(rule_dropout=0.0), kind)
-
-
-# the watch itself
 
 
 class Wrong(torch.autograd.Function):

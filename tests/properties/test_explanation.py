@@ -65,14 +65,8 @@ def listed(rerun: Rerun, code: int, reasons: Sequence[Reason]) -> list[GroundRul
     return [g for g in rerun.standing_in(code) if key(rerun, g) in keys]
 
 
-# one atom after the other
-
-
 def check_order(reasons: Sequence[Reason], effects: Sequence[float]) -> None:
-    """What speaks for the atom comes first, the strongest before all, at any probability; what is left out is weaker.
-
-    At least half of the places are for what speaks for it; of the others, those with the larger effects are kept.
-    """
+    """What speaks for the atom comes first, the strongest before all; what is left out is weaker."""
     shown = [reason.effect for reason in reasons]
     assert shown == sorted(shown, key=lambda effect: (effect <= 0, -abs(effect)))
     if not shown:
@@ -177,10 +171,7 @@ def check_turns(drawn: Explained, code: int, found: Explanation) -> None:
 
 
 def turned(before: Rerun, after: Rerun, code: int) -> bool:
-    """Held true before, and not after: at least one half, or else the first of the candidates.
-
-    The rivals are those of which nothing is known before; a fact that is taken back does not become one.
-    """
+    """Held true before, and not after: at least one half, or else the first of the candidates."""
     if before.logit(code) >= 0:
         return after.logit(code) < 0
     rivals = before.rivals(code)

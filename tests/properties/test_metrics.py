@@ -144,9 +144,6 @@ def test_calibration_equals_plain_loops(drawn: Drawn, bins: int) -> None:
         assert (part.confidence, part.accuracy) == pytest.approx(numbers, abs=1e-12, nan_ok=True)
 
 
-# The judge: PyKEEN
-
-
 @pytest.fixture(scope="module")
 def pykeen() -> SimpleNamespace:
     """PyKEEN's evaluator, and a model of it that looks its scores up in a table."""
@@ -336,29 +333,6 @@ def test_rankings_by_code_and_by_row_equal_loops_over_names(asked: Asked, atoms_
         for i, kind in enumerate(("optimistic", "pessimistic")):
             assert report.ties[kind] == pytest.approx(oracle.ranking_metrics([each[i] for each in pooled]), abs=1e-12)
         assert report.metrics == pytest.approx(oracle.ranking_metrics([each[2] for each in pooled]), abs=1e-12)
-
-
-@at_most(60, "the same worlds are drawn three times already")
-@given(asked_models())
-def test_forbidden_candidates_rank_as_if_they_scored_below_all(asked: Asked) -> None:
-    """The scores are above -2, so that -9 for some of the atoms is what forbidding them means."""
-    base, queries, logits = posed(asked)
-    known, lowered = Filter(codes_of(base, asked.known), ()), logits.copy()
-    bad = np.arange(base.size) % 3 == 1
-    lowered[bad] = -9
-
-    def forbidden(predicate: int, position: int, given: np.ndarray) -> np.ndarray:
-        return ByRow(base, bad.astype(float)).rows(predicate, position, given) > 0
-
-    found = rank(logits.__getitem__, queries, base, known, EvaluationOptions(forbidden=forbidden))
-    expected = rank(lowered.__getitem__, queries, base, known)
-    for mine, other in (
-        (found.metrics, expected.metrics),
-        *((found.ties[kind], expected.ties[kind]) for kind in found.ties),
-    ):
-        assert mine == pytest.approx(other, nan_ok=True)
-    assert "forbidden" in found.protocol
-    assert "forbidden" not in expected.protocol
 
 
 @given(asked_models())
