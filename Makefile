@@ -57,7 +57,7 @@ test-all: $(JUDGES) ## all tests, and how much of the sources they cover (that t
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --maxprocesses=8 -m "$(ELSEWHERE)" --hypothesis-profile free --cov
 
 test-faults: $(TEST) ## what can happen to a run: interrupts, full disks, damaged files, hostile data
-	R2N_TYPE_CHECKS=$(CHECKS) OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --maxprocesses=8 --dist worksteal -m "$(ELSEWHERE)" tests/faults tests/end_to_end/test_resume.py
+	R2N_TYPE_CHECKS=$(CHECKS) OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --maxprocesses=8 --dist worksteal -m "$(ELSEWHERE)" tests/faults
 
 INPUTS ?= 1000000
 fuzz: $(FUZZ)    ## every reader against INPUTS inputs made by atheris; what is found is in build/fuzzing

@@ -28,7 +28,6 @@ def table(labels: Labels) -> Table:
 def things_problem(
     train: Labels, test: Labels, candidates: Candidates, *changes: str, things: tuple[str, ...] = THINGS
 ) -> Problem:
-    """Train and test labels, with these candidates."""
     options = Options().changed(["model.dim=6", "model.layers=2", "training.epochs=2", *changes])
     return Problem.build(
         "things",

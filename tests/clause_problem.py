@@ -1,8 +1,4 @@
-"""Data from two known clauses, a & b -> e and c & !d -> g, as a problem whose theory only hints that all are related.
-
-Of every item a, b, c and d are known, by chance one way or the other; e and g hold where their clause says so, and now
-and then without a reason. Of half of the items e and g are known too; of the others they are asked.
-"""
+"""Data from two known clauses, a & b -> e and c & !d -> g, as a problem whose theory hints that all are related."""
 
 from pathlib import Path
 
@@ -33,7 +29,6 @@ corrupted_positions = [] # all labels are there
 def write_clause_problem(
     folder: Path, seed: int, *, items: int = 400, without_reason: float = 0.05, epochs: int = 150
 ) -> Path:
-    """A problem folder."""
     folder.mkdir(parents=True, exist_ok=True)
     dice = np.random.default_rng(seed)
     a, b, c, d = dice.random((4, items)) < 0.5
@@ -56,10 +51,3 @@ def write_clause_problem(
 def write_problem_file(folder: Path, names: dict[str, list[str]], theory: str, epochs: int) -> None:
     tables = {split: ", ".join(part) for split, part in names.items()}
     (folder / "problem.toml").write_text(PROBLEM.format(theory=theory, epochs=epochs, **tables))
-
-
-def with_theory(folder: Path, theory: str) -> None:
-    """The same problem with another theory: one line of its file changes."""
-    text = (folder / "problem.toml").read_text()
-    lines = [f'theory = "{theory}"' if line.startswith("theory = ") else line for line in text.splitlines()]
-    (folder / "problem.toml").write_text("\n".join(lines) + "\n")

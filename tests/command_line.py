@@ -17,10 +17,8 @@ def invoke(*arguments: object, code: int = 0) -> str:
 
 
 def run(*arguments: object) -> str:
-    """What a command prints that succeeds."""
     return invoke(*arguments)
 
 
 def document(*arguments: object) -> Any:
-    """The JSON that a command prints with --json."""
     return json.loads(invoke(*arguments, "--json"))

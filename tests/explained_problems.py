@@ -31,8 +31,6 @@ ALL_STRATEGIES = {**STRATEGIES, "backward(2,2)": backward_strategy(2, 2)}
 
 @dataclass(frozen=True)
 class Explained:
-    """A predictor, the same for plain re-runs, and its atoms by name."""
-
     predictor: r2n.Model
     rerun: Rerun
     world: World
@@ -43,7 +41,6 @@ class Explained:
 
     @property
     def codes(self) -> dict[str, int]:
-        """All atoms by name, reciprocals too."""
         base = self.rerun.base
         return {name: code for code, name in enumerate(base.names(np.arange(base.size)))}
 
@@ -119,7 +116,6 @@ def related_world(dice: Random) -> World:
 
 
 def grid_options(dice: Random, world: World) -> dict[str, Any]:
-    """Options under which such a base is computed over grids."""
     return {
         "input": dice.choice(("complex", "distmult")),
         "dim": 4,
@@ -133,7 +129,6 @@ def grid_options(dice: Random, world: World) -> dict[str, Any]:
 
 
 def any_options(dice: Random, world: World) -> dict[str, Any]:
-    """Any network that the world may have."""
     widest = max((predicate.arity for predicate in world.theory.predicates), default=0)
     inputs = ("distmult", "mlp", "complex", "transe", "rotate") if widest < 3 else ("distmult", "mlp")
     layers = dice.choice((0, 1, 1, 2, 2, 2, 3))

@@ -49,7 +49,6 @@ NASTY = (
 
 
 def neighbour(country: str, effect: float, belief: Belief = TRUE, reasons: tuple[Reason, ...] = ()) -> Reason:
-    """italy lies in europe, because a neighbour does."""
     border, place = f"neighborOf({country}, italy)", f"locatedIn({country}, europe)"
     return Reason(
         "manifold",
@@ -60,7 +59,6 @@ def neighbour(country: str, effect: float, belief: Belief = TRUE, reasons: tuple
 
 
 def italy() -> Explanation:
-    """Why italy lies in europe, with all that an explanation can hold."""
 
     def reason(rule: str, effect: float, head: str, *members: Member) -> Reason:
         return Reason(rule, f"{' & '.join(member.atom for member in members)} -> {head}", effect, members)
@@ -202,5 +200,4 @@ def make_explanation(dice: Random) -> Explanation:
 
 
 def explanations() -> SearchStrategy[Explanation]:
-    """Any explanation, small, with names of every kind."""
     return dice().map(make_explanation)

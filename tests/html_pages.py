@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from html.parser import HTMLParser
+from types import SimpleNamespace
 
 VOID = frozenset({"meta", "br", "img", "link", "input", "hr", "col"})
 DRAWN = frozenset({"line", "path", "polyline", "rect", "circle"})
@@ -45,12 +46,17 @@ class Page(HTMLParser):
 
     @property
     def text(self) -> str:
-        """What a reader reads, in one line."""
         return " ".join(" ".join(self.texts).split())
 
     def all(self, tag: str) -> list[dict[str, str | None]]:
-        """The attributes of all tags of a name."""
         return [attributes for name, attributes in self.tags if name == tag]
+
+
+def read_page(html: str) -> SimpleNamespace:
+    """The number of each tag, all attributes, and the text as it stands."""
+    page = Page(html)
+    attributes = [pair for _, attributes in page.tags for pair in attributes.items()]
+    return SimpleNamespace(tags=Counter(tag for tag, _ in page.tags), attributes=attributes, text="".join(page.texts))
 
 
 def faults(html: str) -> list[str]:

@@ -20,7 +20,6 @@ predicate u(low)
 def knowledge_of(
     theory: str, facts: dict[str, np.ndarray], false: dict[str, np.ndarray] | None = None
 ) -> KnowledgeBase:
-    """A knowledge base with true and false facts as rows of constant ids."""
     built = KnowledgeBase.build(r2n.parse_theory(theory))
     codes: dict[int, bool] = {}
     for truth, given in ((False, false or {}), (True, facts)):
@@ -84,7 +83,6 @@ def _with_noise(rows: np.ndarray, rng: np.random.Generator, constants: int) -> n
 
 
 def noise_graph(seed: int = 0, constants: int = 100) -> KnowledgeBase:
-    """Five predicates of 300 random facts each."""
     rng = np.random.default_rng(seed)
     names = ", ".join(f"k{i:03d}" for i in range(constants))
     theory = f"domain k = {{{names}}}\n" + "".join(f"predicate {name}(k, k)\n" for name in "abcde")

@@ -43,7 +43,6 @@ def wide(scope: Scope) -> Formula:
 
 
 def related_atom(scope: Scope) -> Atom:
-    """An atom over the variables there are, as far as they fit."""
     predicate = scope.dice.choice(scope.predicates)
     return Atom(predicate.name, tuple(related_term(scope, domain) for domain in predicate.domains))
 
@@ -121,7 +120,6 @@ def make_choices(dice: Random, aggregation: str) -> Choices:
 
 
 def choice_options(chosen: Choices) -> dict[str, Any]:
-    """The options of a network that make these choices."""
     reasoner = "r2n" if chosen.ordered else "fgnn"
     names = ("aggregation", "residual", "isolated")
     return {name: getattr(chosen, name) for name in names} | {"reasoner": reasoner}
@@ -158,19 +156,16 @@ def shaken(module: Module, seed: int) -> Module:
 
 
 def plain_maps(network: MLP) -> Maps:
-    """An MLP of the library as the oracle takes it."""
     return [(linear.weight, linear.bias) for linear in network.linear()]
 
 
 def plain_rule(update: MLP, to_atoms: PositionMLP) -> PlainRule:
-    """A rule's networks as the oracle takes them."""
     copies = [0 if to_atoms.shared else i for i in range(to_atoms.positions)]
     pairs = list(zip(to_atoms.weights, to_atoms.biases, strict=True))
     return PlainRule(plain_maps(update), [[(weight[c].T, bias[c]) for weight, bias in pairs] for c in copies])
 
 
 def plain_rules(layer: ReasoningLayer) -> list[PlainRule]:
-    """All rules of a layer as the oracle takes them."""
     return [plain_rule(update, to_atoms) for update, to_atoms in layer.parts()]
 
 

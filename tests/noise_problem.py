@@ -79,7 +79,6 @@ def noise_problem(
 
 
 def _background(kind: str, true: dict[str, Pairs], dice: Random, tails: Sequence[str]) -> list[r2n.Table]:
-    """The facts of q, r and near."""
     pairs = [pair for part in true.values() for pair in part]
     if kind == "silent":
         return [_table("q", [(head, dice.choice(tails)) for head, _ in true["train"]])]
@@ -98,7 +97,6 @@ def _background(kind: str, true: dict[str, Pairs], dice: Random, tails: Sequence
 
 
 def _table(predicate: str, pairs: Pairs, false: Pairs | None = None) -> r2n.Table:
-    """Pairs that are true, and perhaps some that are false."""
     everything = [*pairs, *(false or [])]
     columns: dict[str, list[object]] = {"a": [a for a, _ in everything], "b": [b for _, b in everything]}
     if false is not None:

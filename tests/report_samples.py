@@ -1,5 +1,6 @@
-"""A page's records made by hand: an explanation with every part, and a report with every section."""
+"""A report with every section, made by hand."""
 
+from dataclasses import replace
 from math import nan
 
 import numpy as np
@@ -8,54 +9,13 @@ from r2n import parse_theory
 from r2n.evaluation.by_query import PrecisionRecall, RankCounts
 from r2n.evaluation.metrics import calibration
 from r2n.evaluation.report import Report
-from r2n.explanation.records import (
-    Belief,
-    Contrast,
-    Counterfactual,
-    Explanation,
-    FeatureEffect,
-    Fidelity,
-    InputReasons,
-    LayerBelief,
-    Member,
-    Reason,
-    Similar,
-)
 from r2n.explanation.rules import LearnedClause, Occurrence, RuleAccount, RuleEffect, RuleReport
 from r2n.reporting.answers import AnswerGroup, ExampleAnswer
 from r2n.reporting.profiling import PhaseCost
 from r2n.reporting.run_report import Curve, OptionValue, PredicateSummary, RunReport, SplitResult, TrainingData
+from tests.explanations import italy
 
 RULES = parse_theory("rule manifold: near(x, y) & in(x, z) -> in(y, z)\nrule empty: near(x, y) -> near(y, x)").rules
-
-
-def explanation(name: str = "italy") -> Explanation:
-    """Why a constant of this name lies in europe, with every part that an explanation may have."""
-    atom, near = f"locatedIn({name}, europe)", f"neighborOf(france, {name})"
-    known = Member(near, Belief(1.0, 6.2, known=True), effect=1.25)
-    inner = Reason("hierarchy", "locatedIn(france, west) & locatedIn(west, europe)", 0.4, (known,))
-    unknown = Member("locatedIn(france, europe)", Belief(0.93, 2.6, spread=0.3), 0.8, (inner,))
-    again = Member("locatedIn(spain, europe)", Belief(0.0, -4.0, closed=True), is_explained_above=True)
-    reasons = (
-        Reason("manifold", f"{near} & locatedIn(france, europe) -> {atom}", 2.125, (known, unknown)),
-        Reason("manifold", f"neighborOf(spain, {name}) & locatedIn(spain, europe) -> {atom}", -0.5, (again,)),
-    )
-    return Explanation(
-        atom,
-        Belief(0.97, 3.5, spread=0.2, calibrated="calibrated on valid"),
-        tuple(LayerBelief(i, logit, 1 / (1 + 2.718**-logit)) for i, logit in enumerate((-0.4, 1.1, 3.5))),
-        reasons,
-        (
-            Counterfactual("not known", (near,), 0.4, 0.6, False),
-            Counterfactual("known to be false", (near,), -1.4, 0.2, True),
-            Counterfactual("without rule", ("manifold",), -0.9, 0.29, True),
-        ),
-        Counterfactual("not known", (near, "neighborOf(spain, andorra)"), -0.2, 0.45, True),
-        Fidelity(2, 7, 3.5, 3.1, 0.4, -0.6),
-        InputReasons((Similar("locatedIn(monaco, europe)", True, 0.91),), (FeatureEffect("word 'rome'", name, 0.3),)),
-        Contrast(f"locatedIn({name}, africa)", Belief(0.02, -3.9), 7.4, reasons[:1]),
-        ("a note about the explanation",),
-    )
 
 
 def report(name: str = "countries", *, networks: int = 1) -> RunReport:
@@ -92,7 +52,8 @@ def report(name: str = "countries", *, networks: int = 1) -> RunReport:
         (LearnedClause(RULES[1], 1000, 0.75, 20, None, 0.1),),
     )
     rules = RuleReport(name, "valid", 24, "ap", 0.875, 0.5, (account, RuleAccount(RULES[1], "explicit")))
-    answer = ExampleAnswer(f"in({name}, europe)", 0.97, False, f"rank 7; first is {name}", explanation(name))
+    explained = replace(italy(), atom=f"locatedIn({name}, europe)", notes=(name,))
+    answer = ExampleAnswer(f"in({name}, europe)", 0.97, False, f"rank 7; first is {name}", explained)
     return RunReport(
         TrainingData(
             name,

@@ -1,7 +1,4 @@
-"""Whether two values are the same in every field: also what has no `==` (arrays, errors), and what `==` passes over.
-
-A field that is added to any of the classes is compared too, so that whoever stores them cannot forget it.
-"""
+"""Whether two values are the same in every field: also what has no `==` (arrays, errors), and what `==` passes over."""
 
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
@@ -28,7 +25,6 @@ def assert_same(found: Any, expected: Any, at: str = "") -> None:
 
 
 def children(value: Any) -> list[tuple[object, Any]] | None:
-    """The parts of a value with their names; None where it has none."""
     if is_dataclass(value) and not isinstance(value, Formula):
         return [(field.name, getattr(value, field.name)) for field in fields(value) if field.name not in LEFT_OUT]
     if isinstance(value, Mapping):
@@ -37,7 +33,6 @@ def children(value: Any) -> list[tuple[object, Any]] | None:
 
 
 def leaf(value: Any) -> Any:
-    """Something that can be compared."""
     if isinstance(value, np.ndarray):
         return value.dtype, value.shape, value.tobytes()
     return (str(value), value.what, value.where, value.hint) if isinstance(value, R2NError) else value

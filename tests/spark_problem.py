@@ -88,7 +88,6 @@ facts = { train = "train.parquet" }
 
 
 def write_problem(folder: Path, theory: str = THEORY, problem: str = PROBLEM) -> Path:
-    """The problem in a folder."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "theory.r2n").write_text(theory, "utf-8")
     (folder / "problem.toml").write_text(problem, "utf-8")
@@ -100,13 +99,11 @@ def write_problem(folder: Path, theory: str = THEORY, problem: str = PROBLEM) ->
 
 
 def triples(path: Path, rows: list[tuple[str, str, str]]) -> None:
-    """A table of facts."""
     names = ("head", "relation", "tail")
     pq.write_table(pa.table({name: [row[i] for row in rows] for i, name in enumerate(names)}), path)
 
 
 def ground_by_spark(folder: Path, grounder: Grounder, out: Path) -> tuple[RuleParts, ...]:
-    """The grounding of the problem in a folder, by Spark alone."""
     file = read_problem_file(folder / "problem.toml")
     with scratch_folder_next_to(out) as scratch:
         tables = open_problem(spark_engine(), file, folder, scratch)

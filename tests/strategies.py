@@ -1,7 +1,4 @@
-"""Hypothesis: tiny knowledge bases, queries and graphs over the theories of `theory_strategies`.
-
-No fact, no query; facts labelled false; candidates of some predicates, or none.
-"""
+"""Hypothesis: tiny knowledge bases, queries and graphs over the theories of `theory_strategies`."""
 
 from dataclasses import replace
 from itertools import product
@@ -100,7 +97,6 @@ def candidate_worlds() -> SearchStrategy[Asked]:
 
 
 def codes_of(base: HerbrandBase, language: Language, atoms: list[GroundAtom]) -> np.ndarray:
-    """The codes of named atoms, one call each."""
     codes = []
     for predicate, *constants in atoms:
         ids = np.array([[language.constant_id(c) for c in constants]], dtype=np.int64)
@@ -109,7 +105,6 @@ def codes_of(base: HerbrandBase, language: Language, atoms: list[GroundAtom]) ->
 
 
 def knowledge_of(world: World) -> KnowledgeBase:
-    """The library's knowledge base of a world of names."""
     theory = world.theory
     language = Language.build(theory.domains, theory.predicates, given_members(theory.domains, world.members))
     known = sorted(world.facts | world.false_facts)
@@ -129,7 +124,6 @@ def knowledge_bases() -> SearchStrategy[KnowledgeBase]:
 
 
 def named_atoms(knowledge: KnowledgeBase, codes: np.ndarray) -> list[GroundAtom]:
-    """The names of codes, one by one."""
     which, arguments = knowledge.base.decode(np.asarray(codes, dtype=np.int64))
     named = []
     for p, ids in zip(which.tolist(), arguments.tolist(), strict=True):

@@ -1,12 +1,4 @@
-"""Hypothesis: tiny languages and theories, with every oddity the language allows.
-
-Constants in several domains, empty domains, unions of unions; typed variables, constants and repeated variables in
-rules, guards, closed predicates, negative body literals, disjunctive heads, any formula, implicit rules; arities 1
-to 3; no rule; one atom in two positions.
-
-Everything is made with dice (a `Random`). Most dice are fair: left alone, Hypothesis prefers nothing, repeats itself,
-and where nothing is known there is nothing to find. Some are Hypothesis's own, which can shrink a failure.
-"""
+"""Hypothesis: tiny languages and theories, with every oddity the language allows."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -43,9 +35,6 @@ def share_of(things: list[Thing], dice: Random, shares: tuple[float, ...]) -> li
     """About one of these shares of the things, in order (more where they are few), or one time in ten none."""
     share = max(dice.choice(shares), min(3 / max(1, len(things)), 0.5)) if not one_in(10, dice) else 0.0
     return [thing for thing in things if dice.random() < share]
-
-
-# languages
 
 
 def make_domains(dice: Random) -> tuple[tuple[Domain, ...], Members]:
@@ -87,16 +76,12 @@ def given_members(over: tuple[Domain, ...], members: Members) -> Members:
 
 
 def make_language(dice: Random) -> Language:
-    """A language whose domains have their constants."""
     over, members = make_domains(dice)
     return Language.build(over, make_predicates(dice, over), given_members(over, members))
 
 
 def languages() -> SearchStrategy[Language]:
     return dice().map(make_language)
-
-
-# theories
 
 
 class Scope:
@@ -214,7 +199,6 @@ def well_typed(dice: Random, theory: Theory, rule: Rule, made_for: dict[str, Dom
 
 
 def is_typed(theory: Theory, rule: Rule) -> bool:
-    """Whether the domains of all variables are annotated or can be inferred."""
     annotated = dict(rule.types)
     open_variables = [name for name in variables_of(rule) if name not in annotated]
     places = [domains_of(theory, rule, name) for name in open_variables]
@@ -222,7 +206,6 @@ def is_typed(theory: Theory, rule: Rule) -> bool:
 
 
 def make_theory(dice: Random, forms: tuple[Form | None, ...] = FORMS, least: int = 0) -> tuple[Theory, Members]:
-    """A theory and the constants of its domains."""
     over, members = make_domains(dice)
     theory = Theory(over, make_predicates(dice, over))
     number = least + dice.choice((2, 1, 3, 2, 3, 2, 3, 1, 3, 0))

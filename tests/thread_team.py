@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TypeVar
 
 import torch
@@ -13,35 +13,26 @@ from r2n.training.batches import ProcessGroup
 Result = TypeVar("Result")
 
 
-@dataclass(frozen=True, eq=False)
 class _Table:
-    """Where all put down what they give."""
+    """Where all threads put their tensors."""
 
-    count: int
-    given: list[Tensor] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "barrier", threading.Barrier(self.count, timeout=60))
-        self.given.extend([torch.zeros(0)] * self.count)
+    def __init__(self, count: int) -> None:
+        self.given, self.barrier = [torch.zeros(0)] * count, threading.Barrier(count, timeout=60)
 
 
 @dataclass(eq=False)
 class ThreadTeam(ProcessGroup):
-    """One of several threads."""
-
     table: _Table
 
     def summed(self, values: Tensor) -> Tensor:
-        barrier: threading.Barrier = self.table.barrier  # pyright: ignore[reportAttributeAccessIssue]
         self.table.given[self.rank] = values
-        barrier.wait()
+        self.table.barrier.wait()
         total = torch.stack(self.table.given).sum(0)
-        barrier.wait()
+        self.table.barrier.wait()
         return total
 
 
 def together(count: int, work: Callable[[ThreadTeam], Result]) -> list[Result]:
-    """What each of `count` threads makes."""
     table, found, failed = _Table(count), {}, []
 
     def begin(rank: int) -> None:
@@ -49,7 +40,7 @@ def together(count: int, work: Callable[[ThreadTeam], Result]) -> list[Result]:
             found[rank] = work(ThreadTeam(rank, count, table))
         except BaseException as error:
             failed.append(error)
-            table.barrier.abort()  # pyright: ignore[reportAttributeAccessIssue]
+            table.barrier.abort()
 
     threads = [threading.Thread(target=begin, args=(rank,)) for rank in range(count)]
     for thread in threads:

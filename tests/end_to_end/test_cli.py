@@ -1,6 +1,5 @@
-"""The command line from text to report: check, ground with every option, datasets; and how fast it starts."""
+"""`r2n ground` with every option, and the version."""
 
-import json
 from pathlib import Path
 
 import pytest
@@ -9,7 +8,7 @@ from typer.testing import CliRunner
 import r2n
 from r2n.cli import app
 from r2n.grounding.backward import BackwardGrounder
-from tests.command_line import document, run
+from tests.command_line import document, invoke
 
 THEORY = """\
 domain country = {austria, france, italy}
@@ -47,32 +46,25 @@ def test_ground_has_the_shape_that_others_rely_on(folder: Path) -> None:
     assert said["ground_rules"] == sum(rule["ground_rules"] for rule in said["rules"])
     assert set(said["queries"]) == {"reached", "unreached"}
     assert sum(said["queries"].values()) == 3
+    assert document("ground", folder, "--queries", "valid")["queries"] == {"reached": 1, "unreached": 0}
+    assert document("ground", folder, "--queries", "test")["queries"] == {"reached": 1, "unreached": 1}
+    assert "test" in invoke("ground", folder, "--queries", "tset", code=2)
 
 
 @pytest.mark.parametrize(
     ("options", "number"),
     [
+        ((), 2),
+        (("--depth", 1), 1),
         (("--strategy", "full"), 4),
         (("--strategy", "known-body"), 1),
         (("--strategy", "backward", "--width", 0, "--depth", 1), 1),
-        (("--strategy", "backward", "--width", 1, "--depth", 2), 2),
     ],
 )
-def test_options_of_ground_reach_the_grounder(folder: Path, options: tuple[object, ...], number: int) -> None:
+def test_options_of_the_problem_and_of_the_command_reach_the_grounder(
+    folder: Path, options: tuple[object, ...], number: int
+) -> None:
     assert document("ground", folder, *options)["rules"][0]["ground_rules"] == number
-
-
-def test_ground_takes_the_options_of_the_problem_and_those_given_win(folder: Path) -> None:
-    assert document("ground", folder)["rules"][0]["ground_rules"] == 2
-    assert document("ground", folder, "--depth", 1)["rules"][0]["ground_rules"] == 1
-
-
-def test_ground_asks_one_split(folder: Path) -> None:
-    assert document("ground", folder, "--queries", "valid")["queries"] == {"reached": 1, "unreached": 0}
-    assert document("ground", folder, "--queries", "test")["queries"] == {"reached": 1, "unreached": 1}
-    result = CliRunner().invoke(app, ["ground", str(folder), "--queries", "tset"])
-    assert result.exit_code == 2
-    assert "test" in result.stderr
 
 
 def test_the_second_run_reads_what_the_first_has_written(
@@ -91,31 +83,11 @@ def test_the_second_run_reads_what_the_first_has_written(
     assert [first[key] for key in same] == [second[key] for key in same]
     with pytest.raises(AssertionError, match="grounded again"):
         CliRunner().invoke(app, ["ground", str(folder), "--out", str(out), "--depth", "1"], catch_exceptions=False)
+    with (folder / "train.tsv").open("a") as file:
+        file.write("france\tlocatedIn\tasia\n")
+    with pytest.raises(AssertionError, match="grounded again"):
+        CliRunner().invoke(app, ["ground", str(folder), "--out", str(out)], catch_exceptions=False)
 
 
-def test_a_changed_fact_is_grounded_anew(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
-    out = tmp_path_factory.mktemp("out")
-    before = document("ground", folder, "--out", out, "--strategy", "known-body")
-    (folder / "train.tsv").write_text(TRAIN + "france\tlocatedIn\tasia\n")
-    after = document("ground", folder, "--out", out, "--strategy", "known-body")
-    assert after["ground_rules"] > before["ground_rules"]
-
-
-def test_damaged_files_of_a_kept_grounding_never_show_a_traceback(
-    folder: Path, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    out = tmp_path_factory.mktemp("out")
-    first = document("ground", folder, "--out", out)
-    for path in out.rglob("*.parquet"):
-        path.write_bytes(path.read_bytes()[:10])
-    result = CliRunner().invoke(app, ["ground", str(folder), "--out", str(out), "--json"])
-    assert result.exception is None or isinstance(result.exception, SystemExit)
-    if result.exit_code == 0:
-        assert json.loads(result.stdout)["ground_rules"] == first["ground_rules"]
-    else:
-        assert result.exit_code == 2
-        assert ".parquet" in result.stderr or str(out) in result.stderr
-
-
-def test_the_version_is_told() -> None:
-    assert run("--version").strip() == f"r2n {r2n.__version__}"
+def test_the_version_is_printed() -> None:
+    assert invoke("--version").strip() == f"r2n {r2n.__version__}"

@@ -1,6 +1,5 @@
 """Features and rules together, on data of our own: the page in docs/features.md, run as it stands."""
 
-import json
 import re
 from pathlib import Path
 from typing import Any
@@ -79,25 +78,6 @@ def test_fifteen_lines_of_python_learn_from_text_numbers_and_rules(
     words = next(m for m in names["model"].modules() if isinstance(m, WordChannel))
     assert {"kettle", "brand1", "only02"} <= set(words.bags.vocabulary)
     assert not {word for word in words.bags.vocabulary if word.startswith("only") and word.endswith(HELD_OUT)}
-
-
-def outcome(folder: Path) -> str:
-    return json.loads((folder / "checkpoint.json").read_text())["sha256"]
-
-
-def test_a_run_with_features_is_resumed_bit_for_bit(products: Path, tmp_path: Path) -> None:
-    problem = r2n.load(products)
-    changes = ("model.input=pair", "training.epochs=6", "model.encoder_dropout=0.2", "model.constant_dropout=0.1")
-    options = problem.options.changed(changes)
-    for _ in train_in(tmp_path / "whole", prepare_run(problem, options, 1), checkpoint_seconds=0.0):
-        pass
-    steps = train_in(tmp_path / "cut", prepare_run(problem, options, 1), checkpoint_seconds=0.0)
-    for _ in range(3):
-        next(steps)
-    steps.close()
-    for _ in train_in(tmp_path / "cut", prepare_run(problem, options, 1), resume=True, checkpoint_seconds=0.0):
-        pass
-    assert outcome(tmp_path / "cut") == outcome(tmp_path / "whole")
 
 
 def bars(number: int) -> dict[str, np.ndarray]:

@@ -21,11 +21,8 @@ from tests.unit.grounding.small_knowledge import codes, knowledge
 from tests.unit.training.toy_training import step_of
 
 
-def precision(
-    model: R2N, graph: FactorGraph, known: KnowledgeBase, queries: dict[str, bool], evidence: Evidence | None = None
-) -> float:
-    """The average precision of the network on named queries."""
-    states = known_states(known.base, graph.atoms, evidence or known.evidence)
+def precision(model: R2N, graph: FactorGraph, known: KnowledgeBase, queries: dict[str, bool]) -> float:
+    states = known_states(known.base, graph.atoms, known.evidence)
     with torch.no_grad():
         logits = model(model.collate(graph), known=states).atoms
     rows = [int(graph.rows(torch.from_numpy(codes(known, query)))) for query in queries]
@@ -98,28 +95,7 @@ def test_an_implicit_rule_learns_what_it_means() -> None:
     assert precision(model, graph, known, queries) == 1.0
 
 
-# evidence as input: new facts are answered without training
-
-
-def test_new_facts_are_answered_without_training() -> None:
-    """The network that was trained on some families is told of another's parents, and finds its grandparents."""
-    known = families(TWO_STEPS)
-    told = " ".join(fact for fact in PARENTS + GRANDPARENTS if "f" not in fact.split("(")[1])
-    before = knowledge(TWO_STEPS, told, theory=FAMILY)
-    torch.manual_seed(0)
-    model = R2N.build(before, dim=8, layers=1, evidence_input="only", isolated="zero")
-    for _ in fit(model, whole_graph(before), before.evidence, epochs=80, hiding=0.5, corrupted_positions=[1]):
-        pass
-    asked = {query: truth for query, truth in QUERIES.items() if query.count("f") == 2}
-    assert 0 < sum(asked.values()) < len(asked)
-    assert precision(model, whole_graph(known), known, asked) == 1.0
-
-
-# what is held out stays out
-
-
 def with_queries(problem: Problem, split: str, atoms: list[str]) -> Problem:
-    """The problem with other true atoms in a split."""
     queries = codes(problem.knowledge, *atoms)
     return replace(problem, queries={**problem.queries, split: Evidence(queries, np.ones(len(queries), bool))})
 

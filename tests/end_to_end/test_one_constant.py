@@ -12,6 +12,7 @@ from r2n.cli import app
 from r2n.serving.requests import Limits
 from r2n.serving.session import Session
 from r2n.serving.workers import run_job
+from tests.command_line import invoke
 from tests.html_pages import Page, faults
 
 WHY = "no query has a candidate besides its answer: there is nothing to rank"
@@ -36,22 +37,17 @@ def without_nan(text: str) -> str:
 
 
 def said(*arguments: object) -> str:
-    """All that a command prints."""
     result = CliRunner().invoke(app, [str(argument) for argument in arguments])
     assert result.exit_code == 0, result.output
     return " ".join(without_nan(result.output).split())
 
 
 def strict(text: str | bytes) -> Any:
-    """JSON, read as strictly as it is defined."""
     return json.loads(text, parse_constant=pytest.fail)
 
 
 def document(*arguments: object) -> Any:
-    """What a command prints with --json."""
-    result = CliRunner().invoke(app, [*(str(argument) for argument in arguments), "--json"])
-    assert result.exit_code == 0, result.output
-    return strict(result.stdout)
+    return strict(invoke(*arguments, "--json"))
 
 
 @pytest.fixture(scope="module")

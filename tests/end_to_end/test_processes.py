@@ -1,7 +1,4 @@
-"""Real processes that share the work: the same numbers for any number of them, and what a killed one leaves.
-
-`make test-processes` runs these alone.
-"""
+"""Real processes that share the work: the same numbers for any number of them, and what a killed one leaves."""
 
 import json
 import os
@@ -33,7 +30,6 @@ def begun(*arguments: object, **environment: str) -> subprocess.Popen[str]:
 
 
 def done(*arguments: object, code: int = 0, **environment: str) -> tuple[str, str]:
-    """What a command printed, and said."""
     process = begun(*arguments, **environment)
     out, said = process.communicate(timeout=PATIENCE)
     assert process.returncode == code, said
@@ -120,16 +116,6 @@ def test_torchrun_is_heard(folder: Path, tmp_path: Path) -> None:
     made = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, env=os.environ)
     assert made.returncode == 0, made.stderr
     assert losses(tmp_path / "run") == pytest.approx(losses(folder / "by-2"), abs=TOLERANCE)
-
-
-def test_a_port_that_is_taken(folder: Path, tmp_path: Path) -> None:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        asked = ("train", folder / "toy", "--out", tmp_path / "run", "--devices", 2, *BATCHES)
-        _, said = done(*asked, code=2, MASTER_PORT=str(taken.getsockname()[1]))
-    assert "error: rank 0 cannot listen at 127.0.0.1:" in said
-    assert not (tmp_path / "run").exists()
 
 
 def test_any_number_of_jobs_reports_the_same(folder: Path) -> None:

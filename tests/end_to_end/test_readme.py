@@ -1,8 +1,12 @@
-"""The README's examples in Python run as they stand, the first on problems of either kind."""
+"""The README's examples in Python, and the notebook of a first session, run as they stand."""
 
+import ast
+import json
 import re
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from torch import nn
@@ -10,7 +14,8 @@ from torch import nn
 import r2n
 from tests.toy_problem import write_toy_problem
 
-README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
 NINE_LINES, OWN_DATA = re.findall(r"```python\n(import r2n\n.*?)```", README, re.S)
 
 
@@ -36,3 +41,20 @@ def test_the_example_of_own_data_runs(capsys: pytest.CaptureFixture[str]) -> Non
     probability = re.search(r"grandparent\(eve, ben\) ([\d.]+)", capsys.readouterr().out)
     assert probability is not None
     assert float(probability[1]) > 0.5
+
+
+def test_the_notebook_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every cell, with few epochs; the value that each cell shows has a representation."""
+    monkeypatch.setattr(r2n, "train", partial(r2n.train, epochs=3, baseline=False), raising=False)
+    cells = json.loads((ROOT / "examples" / "first_session.ipynb").read_text(encoding="utf-8"))["cells"]
+    names: dict[str, Any] = {}
+    shown = list[str]()
+    for source in ("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"):
+        *statements, last = ast.parse(source).body
+        exec(compile(ast.Module(statements, []), "notebook", "exec"), names)
+        assert isinstance(last, ast.Expr), source
+        shown.append(str(eval(compile(ast.Expression(last.value), "notebook", "eval"), names)))
+    assert "Problem 'countries-s3'" in shown[0]
+    assert "locatedIn(germany" in shown[2]
+    assert "atlantis" in shown[4]
+    assert "coastal(town" in shown[-1]

@@ -14,44 +14,6 @@ from r2n.datasets.generated import GraphOptions, generate
 from r2n.model.choices import choose_options
 
 SMALL = GraphOptions(facts=900, constants=150, relations=6, rules=8, communities=8)
-Spoil = Callable[[Path], None]
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """A graph large enough for options to be chosen, and small enough to train on in a second or two."""
-    generate(SMALL, tmp_path / "graph")
-    return tmp_path / "graph"
-
-
-def appended(name: str, text: str) -> Spoil:
-    """More lines at the end of a file."""
-
-    def spoil(folder: Path) -> None:
-        with (folder / name).open("a", encoding="utf-8") as file:
-            file.write(text)
-
-    return spoil
-
-
-def without_theory(folder: Path) -> None:
-    text = (folder / "problem.toml").read_text()
-    (folder / "problem.toml").write_text(text.replace('theory = "theory.r2n"\n', ""))
-
-
-def many_relations(folder: Path) -> None:
-    """Two hundred more relations of two facts each."""
-    appended("train.tsv", "".join(f"c{i % 150}\tmany{i % 200}\tc{(7 * i + 1) % 150}\n" for i in range(400)))(folder)
-
-
-def odd_names(folder: Path) -> None:
-    """Names with spaces, signs and quotes."""
-    for name in ("train", "valid", "test"):
-        text = (folder / f"{name}.tsv").read_text()
-        text = text.replace("r1\t", "is next to (more or less)\t").replace("c1\t", "New York, N.Y.\t")
-        (folder / f"{name}.tsv").write_text(text.replace("c2\t", "it's \N{GREEK SMALL LETTER PI}\t"), encoding="utf-8")
-
-
 RULES_OF_ALL_KINDS = """
 rule either: r0(x, y) -> r1(x, y) | r2(x, y)
 rule never: !r3(x, x)
@@ -63,27 +25,45 @@ rule far: r0(x, y) & r1(z, w) -> r2(x, y)
 rule any: r0(x, y) -> r2(x, z)
 rule unless: r0(x, y) & !r1(x, y) -> r2(x, y)
 """
-ODD_ROWS = "c1\tunheard\tc2\nc1\tr0\tnobody\n"
+REPLACED = {
+    "r1\t": "is next to (nearly)\t",
+    "c1\t": "New York, N.Y.\t",
+    "c2\t": "it's \N{GREEK SMALL LETTER PI}\t",
+}
+MORE_ROWS = {  # rare relations, duplicates, names of reciprocals, and names that are in the test alone
+    "train": "".join(f"c{i % 150}\tmany{i % 200}\tc{(7 * i + 1) % 150}\n" for i in range(400))
+    + "c1\tr0\tc2\nc1\tr0\tc2\nc2\tr0^-1\tc1\nc2\tr0^-1 (reciprocal)\tc1\n",
+    "valid": "",
+    "test": "c1\tunheard\tc2\nc1\tr0\tnobody\n",
+}
 
 
 def odd_rows(folder: Path) -> None:
-    """No theory; rare relations, odd names, those of reciprocals, duplicates, and names that stand in the test only."""
-    without_theory(folder)
-    many_relations(folder)
-    odd_names(folder)
-    appended("train.tsv", "c1\tr0\tc2\nc1\tr0\tc2\nc2\tr0^-1\tc1\nc2\tr0^-1 (reciprocal)\tc1\n")(folder)
-    appended("test.tsv", ODD_ROWS)(folder)
+    """No theory, and odd rows and names."""
+    text = (folder / "problem.toml").read_text()
+    (folder / "problem.toml").write_text(text.replace('theory = "theory.r2n"\n', ""))
+    for name, more in MORE_ROWS.items():
+        text = (folder / f"{name}.tsv").read_text()
+        for old, new in REPLACED.items():
+            text = text.replace(old, new)
+        (folder / f"{name}.tsv").write_text(text + more, encoding="utf-8")
 
 
-CASES: dict[str, tuple[Spoil, str]] = {
+def rules_of_all_kinds(folder: Path) -> None:
+    with (folder / "theory.r2n").open("a", encoding="utf-8") as file:
+        file.write(RULES_OF_ALL_KINDS)
+
+
+CASES: dict[str, tuple[Callable[[Path], None], str]] = {
     "odd rows": (odd_rows, "model.reasoner = none (there is no rule; r2n mine finds some)"),
-    "rules of all kinds": (appended("theory.r2n", RULES_OF_ALL_KINDS), "model.reasoner = none (3 rules left out: "),
+    "rules of all kinds": (rules_of_all_kinds, "model.reasoner = none (3 rules left out: "),
 }
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_it_trains_with_nothing_but_a_problem_file(case: str, folder: Path) -> None:
-    spoil, chosen = CASES[case]
+def test_it_trains_with_nothing_but_a_problem_file(case: str, tmp_path: Path) -> None:
+    (spoil, chosen), folder = CASES[case], tmp_path / "graph"
+    generate(SMALL, folder)
     spoil(folder)
     changes = ["--set", "training.epochs=1", "--set", "model.dim=8"]  # for speed alone
     result = CliRunner().invoke(app, ["train", str(folder), "--json", "--out", str(folder / "run"), *changes])

@@ -86,7 +86,6 @@ def of_training(folder: Path) -> Outcome:
 
 
 def of_grounding(folder: Path) -> Outcome:
-    """All files, and the ground rules."""
     found = _without(contents(folder), "grounding.json")
     for path in folder.rglob("*.parquet"):
         found[path.name] = pq.read_table(path).to_pydict()
@@ -117,7 +116,6 @@ FETCHED = [
 
 
 def write_site(folder: Path) -> None:
-    """What the server has: a file, and an archive."""
     place = folder / "owner" / "repo" / "abc"
     place.mkdir(parents=True)
     (place / "rules.txt").write_bytes(RULES)
@@ -128,7 +126,6 @@ def write_site(folder: Path) -> None:
 
 
 def write_given(folder: Path) -> tuple[Path, Path]:
-    """A problem, and queries on it."""
     rows = [f"{TOWNS[i % len(TOWNS)]}\tliesIn\t{VALLEYS[i // 3 % 2]}\n" for i in range(QUERIES)]
     (folder / "queries.tsv").write_text("".join(rows))
     return write_toy_problem(folder / "toy", epochs=EPOCHS), folder / "queries.tsv"
@@ -178,7 +175,6 @@ COMMANDS = (
 
 
 def command(name: str, kills: int, *arguments: object, **more: Any) -> Work:
-    """A command of r2n that is killed."""
     return Work(name, kills, "r2n", arguments, **more)
 
 
@@ -218,17 +214,14 @@ class Trial:
     folder: Path
 
     def with_run(self, at: str = "") -> Path:
-        """The folder, with a copy of the run in it."""
         if not (self.folder / at / "run").exists():
             shutil.copytree(self.given.run, self.folder / at / "run")
         return self.folder / at
 
     def arguments(self, command: str, out: str = ".") -> list[str]:
-        """Those of one of the commands above."""
         return self.given.filled(COMMANDS[command], out)
 
     def run(self, work: str, *arguments: object, at: str = "", **more: Any) -> Ended:
-        """Do a work, as `WarmProcess.run` says."""
         (self.folder / at).mkdir(exist_ok=True)
         return self.warm.run(work, *arguments, folder=self.folder / at, **more)
 
@@ -238,7 +231,6 @@ class Trial:
         return ended
 
     def command(self, name: str, *more: str, at: str = "", out: str = ".", **when: Any) -> Ended:
-        """One of the commands above, beside a copy of the run."""
         self.with_run(at)
         return self.run("r2n", *self.arguments(name, out), *more, at=at, **when)
 

@@ -35,9 +35,6 @@ def hidden_files(folder: Path) -> list[Path]:
     return [path for path in folder.rglob("*") if path.name.startswith(".")]
 
 
-# a reader who has seen enough, as `head -1`
-
-
 @pytest.mark.parametrize("command", first_of(READING, 1))
 def test_a_reader_that_is_gone(command: str, trial: Trial) -> None:
     for more in ([], ["--json"]):
@@ -54,9 +51,6 @@ def test_head(command: str, trial: Trial) -> None:
     assert len(done.stdout.splitlines()) == 1
     assert not any(words in done.stderr for words in ("Traceback", "Exception ignored", "Broken pipe")), done.stderr
     assert done.returncode in CLOSED_PIPE
-
-
-# a full disk
 
 
 @pytest.mark.slow
@@ -86,9 +80,6 @@ def test_whatever_is_written_is_complete_or_not_there(command: str, size: int, t
     assert again.code == (2 if command.startswith("datasets") and not stopped.code else 0), again.said
     check_whole(trial.folder)
     assert not hidden_files(trial.folder)
-
-
-# a clock that goes back, and files from the future: nothing differs
 
 
 def from_the_future(folder: Path) -> None:
@@ -189,9 +180,6 @@ def test_a_run_or_problem_that_may_not_be_read(path: str, trial: Trial) -> None:
             refused(trial.run("r2n", *arguments, under=AS_ANYBODY), *DENIED)
     finally:
         denied.chmod(0o755)
-
-
-# memory that the machine refuses
 
 
 @pytest.mark.slow

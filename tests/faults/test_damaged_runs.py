@@ -27,7 +27,6 @@ FILES = ("config.json", "checkpoint.json", "trace.jsonl", "problem.safetensors",
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A toy, and a run on it."""
     folder = tmp_path_factory.mktemp("damaged")
     problem = load_problem(write_toy_problem(folder / "toy", epochs=3))
     for name, networks in (("run", 1), ("ensemble", 2)):

@@ -1,9 +1,4 @@
-"""kill -9 at any moment: every file is whole or absent, the same again ends as if nothing had been, nothing is left.
-
-Moments are drawn from the shortest time that a work has taken when nobody killed it, and from its operations on files.
-A work that was over before it could be killed does not count, and another moment is drawn. What was killed where is
-written to `build/kills`.
-"""
+"""kill -9 at any moment: every file is whole or absent, the same again ends as if nothing had been, nothing is left."""
 
 import json
 import random
@@ -23,8 +18,6 @@ CASES = [(work, part) for work in WORKS for part in range(work.kills // AT_ONCE)
 
 
 class Killing:
-    """A work, killed in one folder after the other, and done again in each."""
-
     def __init__(self, trial: Trial, work: Work) -> None:
         self.trial, self.work, self.stages = trial, work, Counter[str]()
         self.arguments = (work.work, *trial.given.filled(work.arguments))
@@ -34,7 +27,6 @@ class Killing:
         self.outcome: Outcome = work.outcome(trial.folder / "work")
 
     def new_folder(self) -> Path:
-        """A folder with what the work needs."""
         folder = self.trial.folder / "work"
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir()

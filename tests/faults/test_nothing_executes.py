@@ -55,7 +55,6 @@ def test_names_are_data_to_every_reader(ending: str, tmp_path: Path) -> None:
 
 
 def tables(name: str) -> list[Table]:
-    """Facts of a predicate, and with a constant, of this name."""
     return [
         Table(pa.table({"a": ["a", name], "b": [name, "a"]}), name),
         Table(pa.table({"a": ["a", name], "b": [name, name]}), "plain"),
@@ -91,33 +90,24 @@ def test_names_are_data_to_memory_engine_and_definitions(name: str, monkeypatch:
 
 SQL = """
 select * from read_csv('/etc/passwd')
-select * from read_text('/etc/passwd')
 select * from read_blob('/etc/passwd')
 select * from glob('/etc/*')
 select * from '/etc/passwd'
 select * from read_parquet('https://example.org/x.parquet')
-select * from read_json_auto('s3://bucket/x')
 select * from sqlite_scan('x.db', 't')
 select getenv('HOME'), 'x'
 copy plain to '/tmp/r2n-must-not-be-there.csv'
 attach 'x.db'
 install httpfs
-load httpfs
 set enable_external_access = true
 select 1; set enable_external_access = true
 pragma enable_external_access = true
-create table t as select 1
 drop table plain
 with t as (select 1) insert into plain select 'a', 'b'
 export database '/tmp/r2n-must-not-be-there'
 select * from query('attach ''x.db''')
 select * from sql
-select name, value from duckdb_settings() where value is not null
-select name, setting from pg_settings where setting is not null
 select current_setting('secret_directory'), 'x'
-select table_name, table_schema from information_schema.tables
-select c1, now()::varchar from plain
-select c1, random()::varchar from plain
 select * from json_execute_serialized_sql(json_serialize_sql('select 1, 2'))
 """
 

@@ -1,9 +1,4 @@
-"""A process that has loaded r2n, and forks for every command: as a new one, without the seconds of its imports.
-
-Orders come as lines of JSON on standard input: a work, its arguments, under which conditions, and when its process is
-to be killed: after so many seconds, or before the so-manieth operation on a file below the folder. The answer says how
-it ended.
-"""
+"""A process that has loaded r2n, and forks for every command: as a new one, without the seconds of its imports."""
 
 import ctypes
 import fcntl
@@ -103,7 +98,6 @@ def command(*arguments: str) -> None:
 
 
 def fetch(address: str, cache: str, described: str) -> None:
-    """A download from a server on this machine."""
     from r2n.datasets.download import Kept, Source, download
 
     sources = tuple(

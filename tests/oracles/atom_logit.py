@@ -1,8 +1,4 @@
-"""The logit of one atom, by plain loops from its text to its number: grounded alone, embedded and passed on by hand.
-
-Nothing but the atom itself is asked for, so nothing that others ask for can make a difference. Of the network only the
-parameters are taken.
-"""
+"""The logit of one atom, by plain loops from its text to its number: grounded alone, embedded and passed on by hand."""
 
 from collections.abc import Callable
 from dataclasses import replace

@@ -41,7 +41,6 @@ def joint(beliefs: Beliefs, factors: list[tuple[list[Assignment], list[Row], flo
 
 
 def marginals(table: dict[Assignment, float]) -> list[float]:
-    """The probability that each atom is true."""
     whole = sum(table.values())
     atoms = len(next(iter(table)))
     return [sum(value for assignment, value in table.items() if assignment[i]) / whole for i in range(atoms)]

@@ -10,7 +10,6 @@ DECLARED = "".join(f"#defined true/{n}. #defined false/{n}. #defined member/2.\n
 
 
 def quoted(name: str) -> str:
-    """A name as a string constant of ASP."""
     return str(clingo.String(name))
 
 

@@ -1,8 +1,4 @@
-"""Explanations by plain re-runs: one forward pass over a graph, or a problem, in which something is otherwise.
-
-An atom's logit is read off a network in the graph of this atom alone; nothing is shared between two questions, nothing
-is batched, nothing is cut out. A ground rule is (number of its rule, codes of its atoms).
-"""
+"""Explanations by plain re-runs: one forward pass over a graph, or a problem, in which something is otherwise."""
 
 from collections.abc import Collection, Sequence
 from copy import copy
@@ -25,10 +21,7 @@ NOTHING: frozenset[GroundRule] = frozenset()
 
 @dataclass(frozen=True, eq=False)
 class Rerun:
-    """Networks (one, or those of an ensemble), what is known to them, and how it is grounded.
-
-    `known` is in the language of the problem; with `reciprocal`, the networks read it with the reciprocals beside.
-    """
+    """Networks (one, or those of an ensemble), what is known to them, and how it is grounded."""
 
     networks: Sequence[R2N]
     known: KnowledgeBase
@@ -39,7 +32,6 @@ class Rerun:
 
     @property
     def knowledge(self) -> KnowledgeBase:
-        """What is known in the language of the networks."""
         return with_reciprocals(self.known) if self.reciprocal else self.known
 
     @property
@@ -133,21 +125,6 @@ class Rerun:
             found += [self._read_off(network, graph, direction, other) for network in self.networks]
         return self.logit(code) - sum(found) / len(found)
 
-    def out(self, code: int, ground_rule: GroundRule) -> float:
-        """out(g) as a probability, in the graph of the first direction that has the ground rule; mean of the logits."""
-        for direction in self.directions(code):
-            graph = self.graph(direction)
-            j, codes = ground_rule
-            rows = [tuple(graph.atoms[row].tolist()) for row in graph.neighbours[j].tolist()]
-            if codes in rows:
-                known = known_states(self.base, graph.atoms, self.knowledge.evidence)
-                with torch.no_grad():
-                    found = [
-                        n(n.collate(graph, "indexed"), known=known).rules[j][rows.index(codes)] for n in self.networks
-                    ]
-                return float(torch.sigmoid(torch.stack(found).mean()))
-        raise LookupError(ground_rule)
-
     def rivals(self, code: int) -> list[int]:
         """The atoms that differ from an atom in its last constant, and of which nothing is known."""
         base = self.known.base
@@ -184,7 +161,6 @@ def left_out(graph: FactorGraph, without: Collection[GroundRule]) -> FactorGraph
 
 
 def truncated(network: R2N, layers: int | None) -> R2N:
-    """The network with its first layers alone."""
     if layers is None:
         return network
     view = copy(network)

@@ -21,7 +21,6 @@ def plain_triples(rows: Iterable[Sequence[str]]) -> list[Fact]:
 
 
 def plain_tsv(path: Path) -> list[list[str]]:
-    """Lines that are not blank, cut at tabs."""
     data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
     lines = data.decode("utf-8-sig").replace("\r\n", "\n").split("\n")
     return [line.split("\t") for line in lines if line]
@@ -66,6 +65,5 @@ def listed(read: FactRows) -> list[Fact]:
 
 
 def read_records(path: Path, table: str | None = None, *, header: bool = False) -> Records:
-    """The rows of a file of one width, as its format reads them."""
     (records,) = format_of(path).records(path, ReadOptions(header=header, table=table))
     return records

@@ -1,7 +1,4 @@
-"""A network on changed features: built again from a changed knowledge base, with the weights, words and scales it had.
-
-Texts become bags in plain loops; the vocabulary, and how rare a word is, are those of the texts as they were.
-"""
+"""A network on changed features: rebuilt from a changed knowledge base, with the weights, words and scales it had."""
 
 import math
 import re
@@ -28,14 +25,11 @@ def words_of(text: str) -> list[str]:
 
 
 def without(text: str, word: str) -> str:
-    """The text as its other words, in order."""
     return " ".join(other for other in words_of(text) if other != word)
 
 
 @dataclass(frozen=True)
 class Rerun:
-    """A network, and all that it was built of."""
-
     model: R2N
     knowledge: KnowledgeBase
     options: ModelOptions
@@ -47,7 +41,6 @@ class Rerun:
         return float(AtomLogits(model or self.model, self.source, self.knowledge.evidence)(np.array([code]))[0])
 
     def without_word(self, code: int, constant: str, word: str) -> float:
-        """The logit if the text of a constant had not a word."""
         wanted = self.knowledge.language.constant_id(constant)
         changed, before = dict(self.knowledge.features), {}
         for name, features in changed.items():

@@ -6,7 +6,6 @@ from r2n.logic.formula import And, Atom, Constant, Formula, Iff, Implies, Not, O
 
 
 def atoms(formula: Formula) -> list[Atom]:
-    """The distinct atoms of a formula, in order of first occurrence."""
     match formula:
         case Atom():
             return [formula]
@@ -27,7 +26,6 @@ def atoms(formula: Formula) -> list[Atom]:
 
 
 def holds(formula: Formula, truth: dict[Atom, bool]) -> bool:
-    """Whether the formula is true when its atoms have these truth values."""
     match formula:
         case Atom():
             return truth[formula]
@@ -78,7 +76,6 @@ def literals(formula: Formula | None) -> list[tuple[Atom, bool]]:
 
 
 def variables(atom: Atom) -> set[str]:
-    """The names of the variables of an atom."""
     return {term.name for term in atom.terms if isinstance(term, Variable)}
 
 

@@ -1,8 +1,4 @@
-"""Grounding by plain loops over names: the second, obvious implementation of grounding/.
-
-A ground atom is a tuple of names `("locatedIn", "italy", "europe")`, a substitution a dictionary from the name of a
-variable to the name of a constant. Nothing here is fast, and nothing is taken from src/ but its data types.
-"""
+"""Grounding by plain loops over names: the second, obvious implementation of grounding/."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -41,7 +37,6 @@ class World:
 
 
 def members_of(domains: Iterable[Domain], given: Mapping[str, Iterable[str]]) -> dict[str, tuple[str, ...]]:
-    """The constants of every domain, sorted by name."""
 
     def members(domain: Domain) -> set[str]:
         if domain.parts:
@@ -143,7 +138,6 @@ def full(world: World) -> list[list[Substitution]]:
 
 
 def known_body(world: World) -> list[list[Substitution]]:
-    """Per rule, the substitutions whose body literals are all known."""
     return [
         [tuple(theta.values()) for theta in substitutions(world, rule) if not unknown(world, rule, theta)]
         for rule in world.theory.rules

@@ -1,8 +1,4 @@
-"""Reasoning layers to the letter of eqs. 2-5: one loop per ground rule and position, a vector at a time.
-
-An MLP is a list of (matrix, bias) with ReLU between them. Torch is here for its vectors and their gradients alone: no
-gather, no scatter, nothing over more than one ground rule.
-"""
+"""Reasoning layers to the letter of eqs. 2-5: one loop per ground rule and position, a vector at a time."""
 
 from dataclasses import dataclass
 

@@ -13,7 +13,6 @@ NODES = {1: "xy", 2: "xzy", 3: "xzwy"}
 
 @lru_cache(2)
 def facts_of(knowledge: KnowledgeBase) -> dict[str, set[tuple[str, str]]]:
-    """The true facts of the binary predicates, in names."""
     names = knowledge.language.constants
     return {
         p.name: {(names[x], names[y]) for x, y in knowledge.facts(p).tolist()}
@@ -107,7 +106,6 @@ def breaks(kind: str, facts: Facts, predicates: tuple[str, ...], name: str, x: s
 
 
 def constraints(knowledge: KnowledgeBase) -> set[tuple[str, tuple[str, ...], int, int]]:
-    """Every constraint with its support and exceptions, whatever they are."""
     facts, domains = facts_of(knowledge), domains_of(knowledge)
     found: set[tuple[str, tuple[str, ...], int, int]] = set()
     for name, known in facts.items():

@@ -1,17 +1,12 @@
 """Negative samples by plain loops over names: which atoms a fact can be corrupted into."""
 
 from r2n.logic.language import Domain, Predicate
-from tests.oracles.grounding import GroundAtom, World
-
-
-def leaves(domain: Domain) -> list[Domain]:
-    """The domains without parts that a domain is made of."""
-    return [leaf for part in domain.parts for leaf in leaves(part)] if domain.parts else [domain]
+from tests.oracles.grounding import GroundAtom, World, leaves
 
 
 def narrowest(world: World, domain: Domain, constant: str) -> list[str]:
     """The names of the smallest leaf domains that hold the constant: one, or several of the same size."""
-    holding = [leaf.name for leaf in leaves(domain) if constant in world.members[leaf.name]]
+    holding = [name for name in sorted(leaves(domain)) if constant in world.members[name]]
     smallest = min(len(world.members[name]) for name in holding)
     return [name for name in holding if len(world.members[name]) == smallest]
 

@@ -57,13 +57,11 @@ def embed(embedding: PairEmbedding, constants: ConstantEmbedding, predicate: int
 
 
 def times(values: Tensor | None, weight: Tensor) -> Tensor:
-    """The sum of the rows of the weight, each times its value."""
     assert values is not None
     return torch.stack([value * weight[k] for k, value in enumerate(values)]).sum(0)
 
 
 def together(one: Tensor | None, other: Tensor | None) -> Tensor:
-    """What is read of two constants."""
     assert one is not None
     assert other is not None
     return torch.cat([(one - other).abs(), one * other])

@@ -48,10 +48,7 @@ Signed = tuple[int, bool]
 def clause_counts(
     body: Sequence[Signed], head: Signed, known: list[list[int]], believed: list[list[bool]], says: list[list[bool]]
 ) -> tuple[int, float, float, int, float | None]:
-    """Support, agreement, fidelity, and of the ground rules whose truths are known how many and how often it holds.
-
-    Of a position of which nothing is known to be false, what is no fact counts as false.
-    """
+    """Support, agreement, fidelity, and of the ground rules whose truths are known how many and how often it holds."""
     positions = len(known[0]) if known else 0
     labelled = [any(row[i] == 0 for row in known) for i in range(positions)]
     support = agree = said = judged = right = 0

@@ -24,24 +24,20 @@ class Server:
 
     @property
     def environment(self) -> dict[str, str]:
-        """What a client needs to be known."""
         return {"PGUSER": OWNER, "PGPASSWORD": PASSWORD}
 
     def url(self, database: str = "kg", *, loopback: bool = False) -> str:
-        """The address of a database, by the socket or by loopback."""
         if loopback:
             return f"postgresql://127.0.0.1:{self.port}/{database}"
         return f"postgresql:///{database}?host={self.folder}&port={self.port}"
 
     def run(self, sql: str, database: str = "kg") -> str:
-        """What psql prints."""
         command = [str(self.programs / "psql"), "-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1"]
         command += ["-h", str(self.folder), "-p", str(self.port), "-d", database, "-c", sql]
         environment = os.environ | self.environment
         return subprocess.run(command, check=True, capture_output=True, text=True, env=environment).stdout.strip()
 
     def stop(self) -> None:
-        """At once, whatever it is doing."""
         _as_owner([str(self.programs / "pg_ctl"), "-D", str(self.folder / "data"), "-m", "immediate", "-w", "stop"])
 
 
@@ -54,7 +50,6 @@ def programs() -> Path | None:
 
 @contextmanager
 def running(where: Path) -> Iterator[Server]:
-    """A new server with a database `kg`."""
     folder = Path(mkdtemp(prefix="r2n-postgres-", dir="/tmp"))  # the path of a socket may not be long
     secret = folder / "password"
     secret.write_text(PASSWORD)
@@ -85,7 +80,6 @@ def _free_port() -> int:
 
 
 def _as_owner(command: Sequence[str]) -> None:
-    """Run a program of the server; its own words where it fails."""
     first = ["runuser", "-u", OWNER, "--"] if os.getuid() == 0 else []
     done = subprocess.run([*first, *command], capture_output=True, text=True, cwd="/tmp", stdin=subprocess.DEVNULL)
     if done.returncode and "stop" not in command:

@@ -1,8 +1,4 @@
-"""Network and layout on one device: no pass, loss or gradient joins it with a tensor that stands elsewhere.
-
-There is no second device to be had in a test, but there is PyTorch's `meta`: shapes without data. It lets some
-operations with tensors of the CPU pass, so every operation is watched; and as it has no data, what asks for some fails.
-"""
+"""Network and graph batch on one device: no pass, loss or gradient uses a tensor of another device."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -67,8 +63,6 @@ class OneDevice(TorchDispatchMode):
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """All that a step needs, on the meta device; every kind of loss."""
-
     model: R2N
     step: Step
     hidden: Tensor
@@ -76,7 +70,6 @@ class Case:
 
     @classmethod
     def of(cls, model: R2N, graph: FactorGraph, evidence: Evidence, kind: Any, norms: bool = False) -> "Case":
-        """Everything is found out on the CPU, and moved."""
         negatives = draw_negatives(model.base, evidence, TrainingOptions(), np.random.default_rng(0))
         targets = targets_of(model.base, graph, evidence, negatives)
         known, hidden = known_states(model.base, graph.atoms, evidence), torch.rand(len(graph.atoms)) < 0.5
@@ -87,7 +80,6 @@ class Case:
         )
 
     def predictions(self, *, hides: bool) -> Predictions:
-        """What the network says in training."""
         return self.model.train()(self.step.layout, hidden=self.hidden if hides else None, known=self.step.known)
 
     def descend(self, *, hides: bool) -> None:
@@ -100,7 +92,6 @@ class Case:
         assert self.answered().atoms.device == META
 
     def answered(self) -> Predictions:
-        """What the network says in an evaluation."""
         with torch.no_grad():
             return self.model.eval()(self.step.layout, known=self.step.known, rule_outputs=False)
 
@@ -135,50 +126,28 @@ def build(**options: Any) -> R2N:
     return R2N.build(KNOWLEDGE, **{"dim": 4, "rule_dim": 3, "layers": 1, **dropout, **options})
 
 
-@pytest.mark.parametrize("reasoner", ["r2n", "fgnn", "none"])
-@pytest.mark.parametrize("name", first_of([*input_layers], 2))
-def test_every_input_layer_reasoner_and_kind_of_layout(name: str, reasoner: str) -> None:
-    for kind in ("dense", "indexed"):
-        stays(build(input=name, reasoner=reasoner), kind)
-    model = build(input=name, reasoner=reasoner, mlp="shallow", input_score=True)
-    if model.collate(GRAPH).kind == "grid":
-        stays(model, "grid")
-    else:
-        assert name in ("mlp", "pair") or reasoner == "fgnn"
+OPTIONS: list[dict[str, Any]] = [
+    {"aggregation": "sum", "layers": 2},
+    {"evidence_input": "add"},
+    *({"input": name, "reasoner": r, "input_score": True} for name in input_layers for r in ("r2n", "fgnn", "none")),
+    *({"aggregation": aggregation, "layers": 2} for aggregation in AGGREGATIONS[1:]),
+    {"evidence_input": "only"},
+    {"rule_dropout": 0.0},  # then messages go in one pass
+    {"rule_dropout": 0.0, "reasoner": "fgnn"},
+    {"output": "linear"},
+    {"isolated": "zero"},
+    {"residual": True},
+    {"rule_network": "shared", "layers": 2},
+    {"rule_network": "shared", "rule_dropout": 0.0},
+]
 
 
-@pytest.mark.parametrize("aggregation", first_of(AGGREGATIONS, 1))
-@pytest.mark.parametrize("kind", ["grid", "dense", "indexed"])
-def test_every_aggregation(aggregation: str, kind: str) -> None:
-    if kind == "grid" and aggregation == "max":
-        return
-    mlp = "shallow" if kind == "grid" else "deep"
-    stays(build(aggregation=aggregation, mlp=mlp, layers=2), kind)
-
-
-@pytest.mark.parametrize(
-    "options",
-    first_of(
-        [
-            {"evidence_input": "add"},
-            {"evidence_input": "only"},
-            {"rule_dropout": 0.0},  # then messages go in one pass
-            {"rule_dropout": 0.0, "reasoner": "fgnn"},
-            {"mlp": "shallow", "output": "linear"},
-            {"isolated": "zero"},
-            {"residual": True},
-            {"rule_network": "shared", "layers": 2},
-            {"rule_network": "shared", "rule_dropout": 0.0, "mlp": "shallow"},
-        ],
-        2,
-    ),
-)
-def test_every_other_option(options: dict[str, Any]) -> None:
+@pytest.mark.parametrize("options", first_of(OPTIONS, 5), ids=str)
+def test_every_option_and_kind_of_batch(options: dict[str, Any]) -> None:
     for kind in ("dense", "indexed"):
         stays(build(**options), kind)
-    shallow = build(**{"mlp": "shallow", **options})
-    if shallow.collate(GRAPH).kind == "grid":
-        stays(shallow, "grid")
+    shallow = build(mlp="shallow", **options)
+    stays(shallow, shallow.collate(GRAPH).kind)
 
 
 FEATURED: list[dict[str, Any]] = [{}, {"input": "distmult"}]
@@ -186,7 +155,6 @@ FEATURED: list[dict[str, Any]] = [{}, {"input": "distmult"}]
 
 @pytest.mark.parametrize("options", first_of(FEATURED, 2))
 def test_features(options: dict[str, Any]) -> None:
-    """Words, vectors and the module of a caller."""
     problem = featured_problem()
     encoders = {"image": nn.Sequential(nn.Flatten(), nn.Linear(16, 2))}
     chosen = {"input": "pair", "dim": 3, "layers": 1, "word_dropout": 0.2, **options}
@@ -210,12 +178,7 @@ def test_a_language_that_has_grown_and_ground_rules_in_several_parts(monkeypatch
         stays(build(rule_dropout=0.0), kind)
 
 
-# the watch itself
-
-
 class Wrong(torch.autograd.Function):
-    """Its gradient is joined with a tensor of the CPU."""
-
     @staticmethod
     def forward(ctx: Any, x: Tensor) -> Tensor:
         return x.clone()
@@ -242,13 +205,3 @@ def test_a_planted_tensor_of_the_cpu_is_refused(monkeypatch: pytest.MonkeyPatch)
             monkeypatch.setattr(ComplEx, "formula", lambda *given, plant=plant: plant(formula(*given)))
             with pytest.raises((ElsewhereError, RuntimeError), match="cpu"):
                 case.descend(hides=False)
-
-
-def test_an_index_left_behind_in_a_layout_is_refused() -> None:
-    """The meta device by itself lets it pass."""
-    case = Case.of(build(), GRAPH, EVIDENCE, "indexed")
-    left_behind = case.step.layout.to("cpu").by_arity
-    with watched(case):
-        vars(case.step.layout)["by_arity"] = left_behind
-        with pytest.raises(ElsewhereError, match="cpu"):
-            case.descend(hides=False)

@@ -31,7 +31,6 @@ def key_of(reason: Reason) -> Key:
 
 
 def key(rerun: Rerun, ground_rule: GroundRule) -> Key:
-    """The same of a ground rule in codes."""
     j, codes = ground_rule
     return rerun.knowledge.theory.rules[j].name, frozenset(map(bare, plain_names(rerun, codes)))
 
@@ -43,7 +42,6 @@ def plain_names(rerun: Rerun, codes: Sequence[int]) -> list[str]:
 
 
 def by_key(pairs: Iterable[tuple[Key, float]]) -> dict[Key, list[float]]:
-    """The effects of each key, in order."""
     found: dict[Key, list[float]] = defaultdict(list)
     for each, effect in pairs:
         found[each].append(effect)
@@ -67,14 +65,8 @@ def listed(rerun: Rerun, code: int, reasons: Sequence[Reason]) -> list[GroundRul
     return [g for g in rerun.standing_in(code) if key(rerun, g) in keys]
 
 
-# one atom after the other
-
-
 def check_order(reasons: Sequence[Reason], effects: Sequence[float]) -> None:
-    """What speaks for the atom comes first, the strongest before all, at any probability; what is left out is weaker.
-
-    At least half of the places are for what speaks for it; of the others, those with the larger effects are kept.
-    """
+    """What speaks for the atom comes first, the strongest before all; what is left out is weaker."""
     shown = [reason.effect for reason in reasons]
     assert shown == sorted(shown, key=lambda effect: (effect <= 0, -abs(effect)))
     if not shown:
@@ -122,7 +114,6 @@ def check_fidelity(drawn: Explained, code: int, found: Explanation) -> None:
 
 
 def check_counterfactuals(drawn: Explained, code: int, found: Explanation) -> None:
-    """If a fact were not known, or known to be false; without a rule."""
     rerun, codes = drawn.rerun, {bare(name): c for name, c in drawn.codes.items()}
     for counterfactual in found.counterfactuals:
         (what,) = counterfactual.what
@@ -180,10 +171,7 @@ def check_turns(drawn: Explained, code: int, found: Explanation) -> None:
 
 
 def turned(before: Rerun, after: Rerun, code: int) -> bool:
-    """Held true before, and not after: at least one half, or else the first of the candidates.
-
-    The rivals are those of which nothing is known before; a fact that is taken back does not become one.
-    """
+    """Held true before, and not after: at least one half, or else the first of the candidates."""
     if before.logit(code) >= 0:
         return after.logit(code) < 0
     rivals = before.rivals(code)
@@ -192,7 +180,6 @@ def turned(before: Rerun, after: Rerun, code: int) -> bool:
 
 
 def check_contrast(drawn: Explained, code: int, other: int) -> None:
-    """Which ground rules make the difference."""
     rerun, name = drawn.rerun, drawn.base.names(np.array([other]))[0]
     found = explained(drawn, code, depth=1, top=None, against=name)
     assert found.contrast is not None
@@ -207,7 +194,6 @@ def check_contrast(drawn: Explained, code: int, other: int) -> None:
 @pytest.mark.parametrize("seed", first_of(range(100), 8))
 @pytest.mark.parametrize("strategy", ALL_STRATEGIES)
 def test_an_explanation_is_what_a_rerun_says(strategy: str, seed: int) -> None:
-    """One random problem, a few of its atoms."""
     dice = Random(seed)
     drawn = draw(dice, strategy)
     asked = drawn.asked(dice)

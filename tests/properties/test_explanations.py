@@ -15,7 +15,7 @@ from r2n.reporting.pages import REPLACED, explanation_page
 from r2n.visible import printable, shortened
 from tests.examples import at_most
 from tests.explanations import explanations
-from tests.page_reader import read_page
+from tests.html_pages import read_page
 
 few = at_most(60, because="each example is a whole explanation, of a hundred names")
 SHOWN_TAGS = {"html", "head", "meta", "title", "style", "body", "main", "header", "section", "h1", "h2", "ul", "li"}
@@ -30,7 +30,6 @@ def oracle_reasons(reasons: tuple[Reason, ...]) -> Iterator[Reason]:
 
 
 def names(explanation: Explanation) -> set[str]:
-    """All atoms, rules and ground rules, by plain loops."""
     reasons = list(oracle_reasons(explanation.reasons))
     found = {explanation.atom}
     if explanation.contrast is not None:

@@ -1,4 +1,4 @@
-"""Networks that read features: the effects of words and vectors, and what makes no difference."""
+"""Networks that read features: the effects of words are those of a network on changed features."""
 
 from collections.abc import Sequence
 from random import Random
@@ -6,9 +6,6 @@ from random import Random
 import numpy as np
 import pyarrow as pa
 import pytest
-import torch
-from hypothesis import given
-from hypothesis import strategies as st
 from torch import Tensor, nn
 
 import r2n
@@ -18,16 +15,13 @@ from r2n.explanation.features import feature_effects
 from r2n.grounding.backward import BackwardGrounder
 from r2n.grounding.full import FullGrounder
 from r2n.grounding.known_body import KnownBodyGrounder
-from r2n.grounding.store import Store
-from r2n.network.factor_graph import FactorGraph
 from r2n.network.graph_sources import GroundedOnDemand, Ungrounded
 from r2n.network.r2n import R2N
 from r2n.options import ModelOptions
 from r2n.scoring import AtomLogits
-from tests.examples import at_most, first_of
+from tests.examples import first_of
 from tests.model_strategies import seed_of, shaken
 from tests.oracles.feature_rerun import Rerun, words_of
-from tests.strategies import named_atoms
 
 THEORY = r2n.parse_theory("""
 domain thing, person
@@ -43,8 +37,6 @@ WORDS = ("cat", "dog", "mouse", "owl")
 
 
 class Lengths(nn.Module):
-    """A caller's module that reads texts."""
-
     def __init__(self) -> None:
         super().__init__()
         self.last = nn.Linear(3, 4)
@@ -102,7 +94,6 @@ def make_rerun(dice: Random) -> Rerun:
 
 
 def expected_effects(rerun: Rerun, code: int) -> dict[tuple[str, str], float]:
-    """By loops over the words of the texts of the atom's constants."""
     base, features = rerun.knowledge.base, rerun.knowledge.features["thing"]
     assert features.texts is not None
     text_of = dict(zip(features.constants.tolist(), features.texts, strict=True))
@@ -130,60 +121,3 @@ def test_words_and_vectors_have_the_effect_that_a_network_on_changed_features_sa
     parts = {(one.part, one.of): one.effect for one in found if not one.part.startswith("channel")}
     digits = 1e-5 if rerun.options.word_weights == "tfidf" else 1e-6  # bags of length one are kept in float32
     assert parts == pytest.approx(expected_effects(rerun, code), rel=digits, abs=digits)
-
-
-# names and order mean nothing
-
-SYMMETRY = r2n.parse_theory("""
-domain thing
-predicate good(thing)
-predicate same(thing, thing)
-rule symmetry: same(x, y) -> same(y, x)
-rule spread: good(x) & same(x, y) -> good(y)
-""")
-
-
-def predictions(
-    names: list[str], texts: list[str], vectors: np.ndarray, pairs: list[tuple[int, int]], input: str
-) -> dict[str, float]:
-    """Logits of all atoms of a fresh network, in evaluation, by the atoms' names with numbers for constants."""
-    same = {"x": [names[i] for i, _ in pairs], "y": [names[j] for _, j in pairs]}
-    facts = [r2n.Table(pa.table(same), predicate="same"), r2n.Table(pa.table({"x": [names[0]]}), predicate="good")]
-    columns = {f"v{k}": column.tolist() for k, column in enumerate(vectors.T)}
-    table = r2n.FeatureTable(pa.table({"name": names, "text": texts, **columns}), text="text", vector=[*columns])
-    problem = r2n.Problem.build("x", SYMMETRY, facts, domains={"thing": names}, features={"thing": table})
-    known = problem.knowledge
-    graph = FactorGraph.from_grounding(FullGrounder().ground(Store(known)), atoms=np.arange(known.base.size))
-    torch.manual_seed(0)
-    model = R2N.build(known, input=input, dim=3, layers=1).eval()
-    atoms = named_atoms(known, graph.atoms.numpy())
-    keys = [" ".join([predicate, *(str(names.index(name)) for name in arguments)]) for predicate, *arguments in atoms]
-    with torch.no_grad():
-        return dict(zip(keys, model(model.collate(graph)).atoms.tolist(), strict=True))
-
-
-@at_most(5, "each trains")
-@given(st.randoms(use_true_random=False), st.sampled_from(("pair", "distmult")))
-def test_renaming_constants_and_moving_rows_permutes_the_output(dice: Random, input: str) -> None:
-    count = dice.randint(2, 4)
-    texts = [" ".join([*dice.choices(WORDS, k=dice.randint(1, 3)), f"w{i}"]) for i in range(count)]
-    vectors = np.array([[dice.uniform(-2, 2), float(i)] for i in range(count)])
-    pairs = [(i, dice.randrange(count)) for i in range(count)]
-    expected = predictions([f"a{i}" for i in range(count)], texts, vectors, pairs, input)
-    order = [0, *dice.sample(range(1, count), count - 1)]  # good is stated of the first row
-    place = {i: k for k, i in enumerate(order)}
-    moved = [(place[i], place[j]) for i, j in pairs]
-    names = [f"n{number}" for number in dice.sample(range(10, 30), count)]
-    found = predictions(names, [texts[i] for i in order], vectors[order], moved, input)
-    for key, value in expected.items():
-        predicate, *arguments = key.split()
-        there = " ".join([predicate, *(str(place[int(i)]) for i in arguments)])
-        assert found[there] == pytest.approx(value, rel=1e-4, abs=1e-5)
-
-
-def test_new_constants_are_answered_as_their_features_say() -> None:
-    """Two constants with the same features have the same logits."""
-    vectors = np.array([[0.0], [1.0], [1.0], [2.0]])
-    found = predictions(["a", "b", "new", "d"], ["cat", "dog", "dog", "cat owl"], vectors, [(0, 1), (3, 0)], "pair")
-    assert found["good 1"] == pytest.approx(found["good 2"], abs=1e-6)
-    assert found["good 1"] != pytest.approx(found["good 3"], abs=1e-4)

@@ -47,7 +47,6 @@ def named(knowledge: KnowledgeBase, grounding: Grounding) -> NamedGrounding:
 
 
 def run(grounder: Grounder, world: World, asked: list[GroundAtom] | None = None) -> NamedGrounding:
-    """The library's grounding of a world, in names."""
     knowledge = knowledge_of(world)
     codes = None if asked is None else np.unique(codes_of(knowledge.base, knowledge.language, asked))
     grounding = grounder.ground(Store(knowledge), codes)
@@ -59,7 +58,6 @@ def run(grounder: Grounder, world: World, asked: list[GroundAtom] | None = None)
 
 
 def note(found: NamedGrounding) -> None:
-    """Tell Hypothesis's statistics whether there was anything to find."""
     event("some ground rules" if any(found) else "no ground rule")
 
 
@@ -118,16 +116,6 @@ def test_the_fixpoint_of_known_body_is_clingos_least_model(world: World) -> None
 
 
 @QUARTER
-@given(asked_worlds(), st.integers(0, 1), st.integers(1, 2))
-def test_more_width_and_depth_and_queries_never_lose_a_ground_rule(asks: Asked, width: int, depth: int) -> None:
-    world, asked = asks
-    little = run(BackwardGrounder(width, depth), world, asked[: len(asked) // 2])
-    more = run(BackwardGrounder(width + 1, depth + 1), world, asked)
-    for some, every in zip(little, more, strict=True):
-        assert set(some) <= set(every)
-
-
-@QUARTER
 @given(asked_worlds())
 def test_the_order_of_rules_and_of_queries_is_irrelevant(asks: Asked) -> None:
     world, asked = asks
@@ -138,21 +126,6 @@ def test_the_order_of_rules_and_of_queries_is_irrelevant(asks: Asked) -> None:
     as_given = named(knowledge, grounder.ground(Store(knowledge), codes))
     twice = named(knowledge, grounder.ground(Store(knowledge), np.concatenate([codes[::-1], codes])))
     assert run(grounder, backwards, asked)[::-1] == as_given == twice
-
-
-@QUARTER
-@given(worlds())
-def test_known_body_is_one_step_around_every_atom_on_rules_with_a_body(world: World) -> None:
-    """Known body = BC_{0,1}, where every atom of the base is asked and no body atom is its own head."""
-    knowledge = knowledge_of(world)
-    everything = np.arange(knowledge.base.size, dtype=np.int64)
-    around = named(knowledge, BackwardGrounder(width=0, depth=1).ground(Store(knowledge), everything))
-    for rule, some, every in zip(world.theory.rules, around, run(KnownBodyGrounder(), world), strict=True):
-        assert set(some) <= set(every)
-        bodies = [literal.position for literal in rule.body if literal.positive]
-        for row in set(every) - set(some):
-            heads = {row[i] for i in rule.head_positions}
-            assert heads <= {row[i] for i in bodies}
 
 
 def of_each(known: KnowledgeBase, found: Neighbourhoods, queries: int) -> list[NamedGrounding]:

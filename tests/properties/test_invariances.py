@@ -20,7 +20,7 @@ from r2n.grounding.store import Store
 from r2n.logic.formula import Constant
 from r2n.logic.language import Domain
 from r2n.network.factor_graph import FALSE, TRUE, UNKNOWN, FactorGraph
-from r2n.network.graph_sources import GroundedOnDemand, KHopSubgraphs
+from r2n.network.graph_sources import GroundedOnDemand
 from r2n.network.r2n import R2N
 from r2n.network.reasoning import ReasoningLayer
 from r2n.network.scatter import Incidence
@@ -42,7 +42,7 @@ from tests.model_strategies import (
 from tests.oracles import factor_graph as oracle
 from tests.oracles.grounding import World
 from tests.strategies import Graph, codes_of, graphs, knowledge_of, named_atoms
-from tests.theory_strategies import dice, one_in
+from tests.theory_strategies import dice
 
 CLOSE: dict[str, Any] = {"rtol": 1e-9, "atol": 1e-9}
 HEAVY = at_most(20, "each builds, grounds and runs two networks")
@@ -52,7 +52,6 @@ LAYERS = 2
 
 
 def renamed(value: Any, names: Mapping[str, str]) -> Any:
-    """A theory, or a part of one, with other names of constants."""
     if isinstance(value, tuple):
         return tuple(renamed(part, names) for part in value)
     if isinstance(value, Constant):
@@ -110,9 +109,6 @@ def test_renaming_constants_permutes_the_output(dice: Random) -> None:
         torch.testing.assert_close(ours.sort().values, theirs.sort().values, **CLOSE)
 
 
-# unrelated rules
-
-
 @HEAVY
 @given(dice=dice())
 def test_an_unrelated_rule_changes_nothing(dice: Random) -> None:
@@ -150,33 +146,6 @@ def run(layers: list[ReasoningLayer], atoms: Tensor, graph: FactorGraph) -> Tens
     return atoms
 
 
-# batches
-
-
-@HEAVY
-@given(dice=dice())
-def test_a_batch_is_answered_as_in_the_whole_graph(dice: Random) -> None:
-    """The subgraph within as many steps as there are layers; known and hidden atoms go with it."""
-    setting = make_setting(dice)
-    graph, knowledge = setting.graph, setting.knowledge
-    count = len(graph.atoms)
-    asked = torch.tensor([dice.randrange(count) for _ in range(dice.randrange(4))] if count else [], dtype=torch.int64)
-    reasoner = dice.choice(("r2n", "r2n", "fgnn"))
-    options = {"input": "distmult", "dim": 3, "layers": LAYERS, "aggregation": dice.choice(AGGREGATIONS)}
-    options |= {"residual": one_in(2, dice), "isolated": dice.choice(("keep", "zero"))}
-    network = shaken(R2N.build(knowledge, reasoner=reasoner, evidence_input="add", **options), seed_of(dice))
-    hidden = torch.tensor([one_in(3, dice) for _ in range(count)], dtype=torch.bool)
-    known = torch.tensor([dice.choice((UNKNOWN, FALSE, TRUE)) for _ in range(count)], dtype=torch.int64)
-    batch = KHopSubgraphs(graph).around(np.unique(graph.atoms[asked].numpy()), steps=LAYERS)
-    kept = graph.rows(batch.atoms)
-    found = network(network.collate(batch), hidden=hidden[kept], known=known[kept]).atoms
-    found = found[batch.rows(graph.atoms[asked])]
-    torch.testing.assert_close(found, network(network.collate(graph), hidden=hidden, known=known).atoms[asked], **CLOSE)
-
-
-# no semantic loss
-
-
 @at_most(12, "each builds, grounds and runs two networks")
 @given(dice=dice())
 def test_no_semantic_weight_is_no_rule_output(dice: Random) -> None:
@@ -197,9 +166,6 @@ def test_no_semantic_weight_is_no_rule_output(dice: Random) -> None:
     for name, value in with_output.items():
         expected = start[name] if name.startswith("rule_output") else without[name]
         assert torch.equal(value, expected), name
-
-
-# rows and batches of a graph
 
 
 @given(graphs())

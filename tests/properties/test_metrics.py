@@ -54,7 +54,6 @@ def candidate_rows(draw: DrawFn, levels=LEVELS, most: int = 8) -> Drawn:
 
 @st.composite
 def labelled(draw: DrawFn, values=LEVELS) -> Drawn:
-    """Scores, truths and groups of some atoms."""
     rows = draw(st.lists(st.tuples(values, st.booleans(), st.integers(-2, 3)), min_size=1, max_size=25))
     scores, truth, groups = zip(*rows, strict=True)
     return np.array(scores, np.float64), np.array(truth, bool), np.array(groups, np.int64) * 10**9
@@ -145,9 +144,6 @@ def test_calibration_equals_plain_loops(drawn: Drawn, bins: int) -> None:
         assert (part.confidence, part.accuracy) == pytest.approx(numbers, abs=1e-12, nan_ok=True)
 
 
-# The judge: PyKEEN
-
-
 @pytest.fixture(scope="module")
 def pykeen() -> SimpleNamespace:
     """PyKEEN's evaluator, and a model of it that looks its scores up in a table."""
@@ -219,11 +215,19 @@ def random_case(seed: int, constants: int, predicates: int, size: int, levels: i
     return scores, asked, triples[size // 4 :]
 
 
+def leave_candidates(scores: np.ndarray, asked: np.ndarray, known: np.ndarray) -> bool:
+    """Whether each rank has a rival: PyKEEN counts a rank without one as 1, and we leave it out."""
+    filtered = np.unique(np.concatenate([asked, known]), axis=0)
+    rows = [(query[fixed], filtered[:, fixed]) for query in asked for fixed in ([0, 1], [1, 2])]
+    return all((own == others).all(1).sum() < scores.shape[1] for own, others in rows)
+
+
 @pytest.mark.slow
 @at_most(40, "each ranks by loops")
 @given(st.tuples(st.integers(0, 2**32 - 1), *starmap(st.integers, [(2, 7), (1, 3), (1, 40), (0, 4)])))
 def test_rankings_equal_pykeen(pykeen: SimpleNamespace, shape: tuple[int, int, int, int, int]) -> None:
     case = random_case(*shape)
+    assume(leave_candidates(*case))
     assert ours(*case) == pytest.approx(judged(pykeen, *case), abs=1e-9, rel=0)
 
 
@@ -329,29 +333,6 @@ def test_rankings_by_code_and_by_row_equal_loops_over_names(asked: Asked, atoms_
         for i, kind in enumerate(("optimistic", "pessimistic")):
             assert report.ties[kind] == pytest.approx(oracle.ranking_metrics([each[i] for each in pooled]), abs=1e-12)
         assert report.metrics == pytest.approx(oracle.ranking_metrics([each[2] for each in pooled]), abs=1e-12)
-
-
-@at_most(60, "the same worlds are drawn three times already")
-@given(asked_models())
-def test_forbidden_candidates_rank_as_if_they_scored_below_all(asked: Asked) -> None:
-    """The scores are above -2, so that -9 for some of the atoms is what forbidding them means."""
-    base, queries, logits = posed(asked)
-    known, lowered = Filter(codes_of(base, asked.known), ()), logits.copy()
-    bad = np.arange(base.size) % 3 == 1
-    lowered[bad] = -9
-
-    def forbidden(predicate: int, position: int, given: np.ndarray) -> np.ndarray:
-        return ByRow(base, bad.astype(float)).rows(predicate, position, given) > 0
-
-    found = rank(logits.__getitem__, queries, base, known, EvaluationOptions(forbidden=forbidden))
-    expected = rank(lowered.__getitem__, queries, base, known)
-    for mine, other in (
-        (found.metrics, expected.metrics),
-        *((found.ties[kind], expected.ties[kind]) for kind in found.ties),
-    ):
-        assert mine == pytest.approx(other, nan_ok=True)
-    assert "forbidden" in found.protocol
-    assert "forbidden" not in expected.protocol
 
 
 @given(asked_models())

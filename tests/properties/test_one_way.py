@@ -19,7 +19,6 @@ from r2n.data.knowledge_base import Evidence, KnowledgeBase, with_reciprocals
 from r2n.data.problem import Problem
 from r2n.evaluation.evaluate import evaluate
 from r2n.grounding.backward import BackwardGrounder
-from r2n.grounding.store import Store
 from r2n.network.factor_graph import FactorGraph
 from r2n.network.graph_sources import FullGraph, GroundedOnDemand, without_rules
 from r2n.network.r2n import R2N
@@ -47,9 +46,6 @@ from tests.without_rules import knowledge_without, network_without
 
 PROBLEMS = range(50)
 ALONE, BY_LOOPS = 2, 8  # of the atoms of a problem, asked one by one; computed by plain loops
-
-
-# random worlds, untrained networks
 
 
 @dataclass(frozen=True)
@@ -116,27 +112,15 @@ def test_a_row_of_candidates_has_the_logits_of_its_atoms(strategy: str, seed: in
         assert_rows_are_their_atoms(logits, base, start + dice.integers(0, max(1, end - start), 5 * (end > start)))
 
 
-def test_the_worlds_are_worth_asking_about() -> None:
-    """Every option is drawn, and ground rules reach many of the atoms that are asked for, by every strategy."""
-    drawn = [draw(seed) for seed in PROBLEMS]
-    for options in (
-        {type(asked.network.atom_embedding).__name__ for asked in drawn},
-        {asked.network.evidence_input for asked in drawn},
-        {asked.choices.aggregation for asked in drawn},
-    ):
-        assert len(options) >= 3
-    mirrored = [any(p.reciprocal_of for p in asked.knowledge.language.predicates) for asked in drawn]
-    assert 10 < sum(mirrored) < 40
-    for name, strategy in STRATEGIES.items():
-        reached = 0
-        for asked in drawn:
-            for atom in named_atoms(asked.knowledge, asked.codes[:BY_LOOPS]):
-                found = oracle.rows(asked.world, strategy.alone(asked.world, atom))
-                reached += any(atom in row for per_rule in found for row in per_rule)
-        assert reached > 40, name
-
-
-# random problems, runs of one epoch
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_the_worlds_are_worth_asking_about(strategy: str) -> None:
+    """Ground rules reach many of the atoms that are asked for."""
+    reached = 0
+    for asked in map(draw, PROBLEMS[::2]):
+        for atom in named_atoms(asked.knowledge, asked.codes[:BY_LOOPS]):
+            found = oracle.rows(asked.world, STRATEGIES[strategy].alone(asked.world, atom))
+            reached += any(atom in row for per_rule in found for row in per_rule)
+    assert reached > 20
 
 
 def tables(atoms: Sequence[GroundAtom], truth: Callable[[GroundAtom], bool]) -> list[r2n.Table]:
@@ -241,22 +225,13 @@ def test_it_is_the_network_of_a_theory_that_never_had_the_rule(strategy: str, se
     np.testing.assert_allclose(found(drawn.codes), expected(drawn.codes), **EXACT)
 
 
-@pytest.mark.parametrize("seed", HUNDRED[::20])
-@pytest.mark.parametrize("strategy", STRATEGIES)
-def test_rows_and_leave_one_out_go_the_same_way(strategy: str, seed: int) -> None:
-    drawn, grounder = draw_rules(seed), STRATEGIES[strategy].grounder
-    base, source = drawn.knowledge.base, GroundedOnDemand.of(drawn.knowledge, grounder)
-    found = AtomLogits(drawn.network, source, drawn.knowledge.evidence).without_rules(drawn.names)
-    assert_rows_are_their_atoms(found, base, drawn.codes[:4])
-    left = without_rules(source, drawn.names)
-    rest = GroundedOnDemand(Store(knowledge_without(drawn.knowledge, drawn.names)), grounder)
-    asked = np.unique(drawn.codes)
-    for without in (None, asked):
-        ours, theirs = left.around(asked, steps=2, without=without), rest.around(asked, steps=2, without=without)
-        assert sum(map(len, ours.neighbours)) >= len(theirs)
-        assert all(
-            len(part) == 0 for rule, part in zip(ours.rules, ours.neighbours, strict=True) if rule.name in drawn.names
-        )
+def test_the_rules_that_are_left_out_make_a_difference() -> None:
+    changed = 0
+    for drawn in map(draw_rules, HUNDRED[::5]):
+        source = GroundedOnDemand.of(drawn.knowledge, STRATEGIES["full"].grounder)
+        logits = AtomLogits(drawn.network, source, drawn.knowledge.evidence)
+        changed += not np.allclose(logits(drawn.codes), logits.without_rules(drawn.names)(drawn.codes))
+    assert changed >= 4
 
 
 # chains of proofs: without a rule, what was proved through it goes too
@@ -274,7 +249,6 @@ HEADS = ("a(x)", "b(x)", "c(x)")
 
 
 def draw_chains(seed: int) -> Drawn:
-    """Horn rules that conclude each other's bodies from few facts."""
     dice = Random(seed)
     rules = [f"rule r{i}: {dice.choice(BODIES)} -> {dice.choice(HEADS)}" for i in range(dice.randint(2, 5))]
     theory = r2n.parse_theory("\n".join([CHAINS, *rules]))
@@ -298,18 +272,6 @@ def test_what_is_proved_through_a_rule_goes_with_it(grounder: BackwardGrounder) 
         dropped = without_rules(FullGraph(source.around(drawn.codes)), drawn.names)
         less += not np.allclose(AtomLogits(drawn.network, dropped, evidence)(drawn.codes), found)
     assert less >= 3  # to drop the ground rules alone would not be enough
-
-
-def test_the_rules_that_are_left_out_make_a_difference() -> None:
-    """By every strategy, in many of the problems: else nothing above would be tested."""
-    for strategy in STRATEGIES.values():
-        changed = 0
-        for seed in HUNDRED[::5]:
-            drawn = draw_rules(seed)
-            source = GroundedOnDemand.of(drawn.knowledge, strategy.grounder)
-            logits = AtomLogits(drawn.network, source, drawn.knowledge.evidence)
-            changed += not np.allclose(logits(drawn.codes), logits.without_rules(drawn.names)(drawn.codes))
-        assert changed >= 4, strategy
 
 
 # without some facts: the graph of grounding from scratch without them
@@ -392,18 +354,13 @@ def test_no_ground_rule_is_there_because_of_what_is_left_out(strategy: str, dice
 
 def test_the_worlds_are_worth_leaving_facts_out_of() -> None:
     """Ground rules go, and under backward grounding others come."""
-    some = {name: ALL[name] for name in ("full", "known-body", "backward(1,2)")}
-    gone, come = dict.fromkeys(some, 0), dict.fromkeys(some, 0)
-    for seed in range(60):
-        drawn = draw_hidden(Random(seed))
-        for name, strategy in some.items():
-            for atom in drawn.asked:
-                before, after = (
-                    {(j, theta) for j, found in enumerate(strategy.alone(world, atom)) for theta in found}
-                    for world in (drawn.world, drawn.left)
-                )
-                gone[name] += bool(before - after)
-                come[name] += bool(after - before)
-    assert gone["full"] == come["full"] == come["known-body"] == 0
-    assert min(count for name, count in gone.items() if name != "full") > 10, gone
-    assert come["backward(1,2)"] > 0, come
+    gone = come = 0
+    for drawn in (draw_hidden(Random(seed)) for seed in range(60)):
+        for atom in drawn.asked:
+            before, after = (
+                {(j, theta) for j, found in enumerate(ALL["backward(1,2)"].alone(world, atom)) for theta in found}
+                for world in (drawn.world, drawn.left)
+            )
+            gone, come = gone + bool(before - after), come + bool(after - before)
+    assert gone > 10
+    assert come > 0

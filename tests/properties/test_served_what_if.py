@@ -30,8 +30,6 @@ NEW = ["near(atlantis, n0)", "near(n3, atlantis)"]
 
 
 class Served:
-    """The run behind HTTP, and the same in this process."""
-
     def __init__(self, run: Path, client: TestClient) -> None:
         self.run, self.client, self.predictor = run, client, Model.load(run, device="cpu")
         self.plain = self.asked({})

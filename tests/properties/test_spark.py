@@ -1,4 +1,4 @@
-"""Arrays, DuckDB and Spark give the same ground rules: random theories, a skewed graph, and WN18RR."""
+"""Arrays, DuckDB and Spark give the same ground rules: random theories, and WN18RR."""
 
 import os
 from pathlib import Path
@@ -10,9 +10,7 @@ from hypothesis import strategies as st
 
 from r2n.data.herbrand import Codes
 from r2n.data.knowledge_base import KnowledgeBase
-from r2n.data.problem import load_problem
 from r2n.datasets.benchmarks import load
-from r2n.datasets.generated import GraphOptions, generate
 from r2n.grounding.backward import BackwardGrounder
 from r2n.grounding.full import FullGrounder
 from r2n.grounding.ground_rules import Grounder
@@ -50,22 +48,6 @@ def test_on_random_theories(asks: Asked, width: int, depth: int) -> None:
     knowledge = knowledge_of(world)
     asked = np.unique(codes_of(knowledge.base, knowledge.language, named))
     alike(knowledge, spark_engine(), [FullGrounder(), KnownBodyGrounder(), BackwardGrounder(width, depth)], asked)
-
-
-@pytest.mark.parametrize(
-    ("options", "strategies"),
-    [
-        (GraphOptions(200, None, 4, 3, communities=1, seed=3), [FullGrounder()]),
-        (GraphOptions(20_000, None, 4, 6, communities=1, seed=2), [KnownBodyGrounder(), BackwardGrounder(1, 2)]),
-    ],
-    ids=["full", "the others"],
-)
-def test_on_a_skewed_graph(tmp_path: Path, options: GraphOptions, strategies: list[Grounder]) -> None:
-    generate(options, tmp_path / "graph", "parquet")
-    problem = load_problem(tmp_path / "graph")
-    concluded = problem.test.atoms[-100:]  # the last relations are what rules conclude
-    with adaptive() as engine:
-        assert min(alike(problem.knowledge, engine, strategies, concluded)) > 100
 
 
 @WITH_WN18RR

@@ -30,7 +30,6 @@ OPTIONS = st.sampled_from(["model.dim=7", "training.clip=2.5", "training.corrupt
 
 @st.composite
 def features(draw: DrawFn, knowledge: KnowledgeBase) -> dict[str, Features]:
-    """Texts, vectors, both or neither, of some constants of some domains."""
     made: dict[str, Features] = {}
     for domain in knowledge.language.domains:
         if draw(st.booleans()):

@@ -46,10 +46,7 @@ def test_corruptions_are_those_of_the_loops(dice: Random) -> None:
 
 
 def can_be_matched(choices: list[list[Row]], found: Counter[Row]) -> bool:
-    """Whether one of each row's choices (several where narrowest domains tie) can be taken so that all are found.
-
-    By trying all ways: a row takes the first choice that is left, and gives it back where that leads nowhere.
-    """
+    """Whether one of each row's choices (several where narrowest domains tie) can be taken so that all are found."""
     if not choices:
         return not +found
     for choice in set(choices[0]):

@@ -39,7 +39,6 @@ class Kept:
         return self.tried == last
 
     def add(self, error: BaseException, content: bytes) -> None:
-        """By the kind of the error and the last line of r2n in it."""
         frames = traceback.extract_tb(error.__traceback__)
         own = next((frame for frame in reversed(frames) if "/r2n/" in frame.filename), frames[-1])
         kind = f"{type(error).__name__}-{Path(own.filename).stem}-{own.lineno}"
@@ -50,7 +49,6 @@ class Kept:
 
 
 def fuzz(target: Target, folder: Path, runs: int, seed: int, before: int) -> None:
-    """So many inputs, and the end of this process."""
     kept, seeds, corpus = Kept(folder, before), target.ready(), folder / "corpus"
     corpus.mkdir(exist_ok=True)
     for i, content in enumerate(seeds):

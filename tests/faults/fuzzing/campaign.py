@@ -21,7 +21,6 @@ MOST_DEATHS = 20
 
 
 def campaign(module: str, name: str, folder: Path, inputs: int, seed: int) -> dict[str, Any]:
-    """All inputs of a target: as many processes as that takes."""
     folder.mkdir(parents=True, exist_ok=True)
     tried, started, deaths, before = folder / "tried", monotonic(), 0, 0
     tried.unlink(missing_ok=True)

@@ -119,7 +119,6 @@ def scratch() -> Path:
 
 
 def written(name: str, content: bytes) -> Path:
-    """A file with that content, the same at each call."""
     path = scratch() / name
     path.write_bytes(content)
     return path

@@ -16,7 +16,7 @@ from r2n.explanation.drawing import explanation_svg
 from r2n.explanation.records import Explanation
 from r2n.model.model import Model
 from tests.explanations import italy
-from tests.page_reader import read_page
+from tests.html_pages import read_page
 
 runner = CliRunner()
 ATOM = "liesIn(n5, north)"

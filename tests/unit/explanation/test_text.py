@@ -21,7 +21,7 @@ from r2n.explanation.text import (
 )
 from r2n.visible import printable, shortened
 from tests.explanations import CLOSED, NASTY, TRUE, chain, italy
-from tests.page_reader import read_page
+from tests.html_pages import read_page
 
 GIVEN = Fidelity(5, 12, full=3.0, alone=2.86, without=1.24, none=1.0)
 

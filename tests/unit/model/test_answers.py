@@ -28,7 +28,7 @@ from r2n.model.model import Model
 from r2n.model.questions import ENDINGS, AnswerOptions, answer_table, complete, questions_table, write_answers
 from r2n.model.run import Run
 from tests.explanations import NASTY
-from tests.page_reader import read_page
+from tests.html_pages import read_page
 
 
 def names(problem: Problem, question: str) -> list[str]:

@@ -13,7 +13,7 @@ from r2n.explanation.records import Explanation
 from r2n.model.answers import Question
 from r2n.model.model import Model
 from r2n.reporting.answers import MOST, AnswerGroup, example_answers
-from tests.report_samples import explanation
+from tests.explanations import italy
 from tests.unit.reporting.conftest import Kept
 
 Asked = list[tuple[str, str | None]]
@@ -27,7 +27,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Asked:
 
     def explain(_: Model, atom: str, *, against: str | None = None) -> Explanation:
         found.append((atom, against))
-        return explanation()
+        return italy()
 
     monkeypatch.setattr(Model, "explain", explain, raising=False)
     return found

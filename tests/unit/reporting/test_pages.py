@@ -27,8 +27,7 @@ from r2n.reporting.pages import (
 )
 from r2n.reporting.run_report import RunReport, SplitResult, TrainingData
 from tests.explanations import italy
-from tests.html_pages import Page, contrast, faults
-from tests.page_reader import read_page
+from tests.html_pages import Page, contrast, faults, read_page
 from tests.report_samples import RULES, report
 
 STYLE = (Path(pages.__file__).parent / "templates" / "style.css").read_text(encoding="utf-8")

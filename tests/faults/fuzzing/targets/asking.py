@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable
 from functools import cache, partial
+from pathlib import Path
 
 from pydantic import BaseModel, ValidationError
 from starlette.testclient import TestClient
@@ -49,8 +50,13 @@ JOBS: dict[bytes, type[BaseModel]] = {
 
 
 @cache
+def _run() -> Path:
+    return write_served_run(scratch() / "served")
+
+
+@cache
 def _session() -> ServedSession:
-    return ServedSession.load(write_served_run(scratch() / "served-run"), Limits())
+    return ServedSession.load(_run(), Limits())
 
 
 def _ready(make: Callable[[], object]) -> tuple[bytes, ...]:
@@ -77,7 +83,7 @@ def jobs(content: bytes) -> None:
 
 @cache
 def _client() -> TestClient:
-    session = ServedSession.load(write_served_run(scratch() / "kept-run"), Limits(seconds=60.0))
+    session = ServedSession.load(_run(), Limits(seconds=60.0))
     app = create_app(session, Access(hosts=frozenset({"testserver"})), workers=1)
     return OPENED.enter_context(TestClient(app, raise_server_exceptions=False))
 
@@ -93,7 +99,7 @@ def bodies(content: bytes) -> None:
 
 @cache
 def _model() -> Model:
-    return Model.load(write_served_run(scratch() / "asked-run"), device="cpu")
+    return Model.load(_run(), device="cpu")
 
 
 def lines(content: bytes) -> None:

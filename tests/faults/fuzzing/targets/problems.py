@@ -14,14 +14,13 @@ THEORY_TOKENS = (
     *(b"[1.5]", b"[-inf]", b"[nan]", b"[1e308]", b"near(x, y)", b"liesIn(y, z)", b"town", b"valley", b"x: town", b"_"),
     *(b"rule r: near(x, y) -> near(y, x)\n", b"implicit i: [near(x, y), liesIn(x, z)]\n", b"domain all = town | town"),
 )
+RULE = b"domain d\npredicate p(d)\nrule r: "
 TOWNS = b"domain town, valley\npredicate liesIn(town, valley)\npredicate near(town, town)\nrule r: "
 HARD_THEORIES = (
     b"(" * 100_000,
-    b"domain d\npredicate p(d)\nrule r: " + b"(" * 50_000 + b"p(x)" + b")" * 50_000,
-    b"domain d\npredicate p(d)\nrule r: " + b"!" * 100_000 + b"p(x)",
-    b"domain d\npredicate p(d)\nrule r: " + b" -> ".join([b"p(x)"] * 20_000),
-    b"domain d\npredicate p(d)\nrule r: " + b" & ".join([b"p(x)"] * 10_000),
-    b"domain d\npredicate p(d)\nrule r: " + b" | ".join(b'p("%d")' % i for i in range(5_000)),
+    *(RULE + b"(" * 50_000 + b"p(x)" + b")" * 50_000, RULE + b"!" * 100_000 + b"p(x)"),
+    *(RULE + b" -> ".join([b"p(x)"] * 20_000), RULE + b" & ".join([b"p(x)"] * 10_000)),
+    RULE + b" | ".join(b'p("%d")' % i for i in range(5_000)),
     b"rule r [" + b"9" * 100_000 + b"]: p(x)",
     b'"' + b'\\"' * 100_000,
     b"domain " + b"d" * 100_000,
@@ -51,23 +50,12 @@ FILE_TOKENS = (
     *(b'empty = "skip"', b"query = "),
 )
 HARD_FILES = (
-    b"x = " + b"[" * 100_000,
-    b"x = " + b"{a = " * 20_000,
-    b"[" + b"a." * 20_000 + b"a]",
-    b"a." * 20_000 + b"a = 1",
-    b"dim = " + b"9" * 5_000,
-    b"[model]\ndim = " + b"9" * 100_000,
-    b"[model]\ndim = 0x" + b"f" * 100_000,
-    b"[model]\nlearning_rate = 1e" + b"9" * 100_000,
-    b"x = " + b"[1, " * 20_000,
-    b'name = "' + b"x" * 200_000 + b'"',
-    b"[" * 100_000,
-    b"[a]\n" * 40_000,
+    *(b"x = " + b"[" * 100_000, b"x = " + b"{a = " * 20_000, b"x = " + b"[1, " * 20_000, b"[" + b"a." * 20_000 + b"a]"),
+    *(b"a." * 20_000 + b"a = 1", b"dim = " + b"9" * 5_000, b"[model]\ndim = " + b"9" * 100_000, b"[" * 100_000),
+    *(b"[model]\ndim = 0x" + b"f" * 100_000, b"[model]\nlearning_rate = 1e" + b"9" * 100_000, b"[a]\n" * 40_000),
+    *(b'name = "' + b"x" * 200_000 + b'"', b" " * 200_000 + b"x", b"x = 1979-99-99", b"x = 99:99:99"),
     b"\n".join(b"[t%d]" % i for i in range(20_000)),
     b"\n".join(b"k%d = 1" % i for i in range(20_000)),
-    b" " * 200_000 + b"x",
-    b"x = 1979-99-99",
-    b"x = 99:99:99",
     b"[facts]\ntrain = [" + b'"train.tsv", ' * 100 + b"]",
 )
 
@@ -83,7 +71,6 @@ def read(content: bytes) -> None:
 
 
 def checked(name: str, content: bytes) -> None:
-    """A file of a problem that is checked."""
     toy = scratch() / f"checked-{name}"
     if not toy.exists():
         write_toy_problem(toy)

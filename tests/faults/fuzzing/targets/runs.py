@@ -100,7 +100,6 @@ def weights(content: bytes) -> None:
 
 
 def stored_problem(content: bytes) -> None:
-    """The problem in a run; what is read can be written."""
     problem_bytes(problem_from_bytes(content, Path("problem.safetensors")))
 
 
