@@ -24,6 +24,7 @@ from r2n.files import json_text
 from r2n.progress import PhaseProgress as PhaseProgress
 from r2n.progress import progress as progress
 from r2n.progress import say
+from r2n.reproduction.paper import PAPER_COUNTRIES
 from r2n.visible import shortened as shortened
 from r2n.visible import visible
 
@@ -222,6 +223,8 @@ def print_report(report: "Report", name: str) -> None:
     title = f"{name}, {report.split}" + (f": a sample, {protocol['sample']}" if protocol.get("sample") else "")
     title += ", with constraints" if protocol.get("constraints") else ""
     print_text(title, *str(replace(report, per_predicate={})).splitlines()[1:])
+    if report.split == "test" and name in PAPER_COUNTRIES:
+        print_text(f"the paper's R2NS: {PAPER_COUNTRIES[name]:.3f} (called AUC-PR; its code computes roc_auc_macro)")
     remarks = {key: text.format(split=report.split) for key, text in REMARKS.items() if key in protocol}
     print_text(*(f"{text}{protocol[key]}" for key, text in remarks.items()))
 

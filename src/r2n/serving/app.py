@@ -20,7 +20,7 @@ from r2n.serving.about import AboutAnswer, ConstantsAnswer
 from r2n.serving.guards import Access, Guard, Metrics
 from r2n.serving.queries import CheckAnswer, ExplainAnswer, QueryAnswer, WhatIfAnswer
 from r2n.serving.requests import NAME_IN_ADDRESS, CheckRequest, ExplainRequest, Limits, QueryRequest, WhatIfRequest
-from r2n.serving.session import ARROW, BUSY, JSON, REFUSED, Failure, Reply, Session
+from r2n.serving.session import ARROW, BUSY, JSON, JSON_LINES, REFUSED, Failure, Reply, Session
 from r2n.serving.workers import Workers, busy
 
 PAGE = Path(__file__).parent / "page"
@@ -40,7 +40,10 @@ ERRORS = {
     422: "The request is rejected: what, where, and a hint.",
     503: "The request took too long and was stopped, or too many wait.",
 }
-ARROW_STREAM = {"schema": {"type": "string", "format": "binary", "description": "The columns of `r2n predict --out`."}}
+KINDS = {
+    JSON_LINES: {"schema": {"type": "string", "description": "An answer a line, with its `question`."}},
+    ARROW: {"schema": {"type": "string", "format": "binary", "description": "The columns of `r2n predict --out`."}},
+}
 ABOUT: Responses = {200: {"model": AboutAnswer}, 404: {"model": Failure, "description": "There is no such constant."}}
 FAILURES: Responses = {status: {"model": Failure, "description": text} for status, text in ERRORS.items()}
 FAILURES[BUSY]["headers"] = {"Retry-After": {"schema": {"type": "string"}, "description": "Seconds."}}
@@ -60,16 +63,16 @@ async def _answer(request: Request, job: str, asked: dict[str, Any] | None = Non
 def accepted(accept: str) -> str:
     """The first content type of an `Accept` header that the server can send, else JSON."""
     wanted = [part.partition(";")[0].strip().lower() for part in accept.split(",")]
-    return next((kind for kind in wanted if kind in (JSON, ARROW)), JSON)
+    return next((kind for kind in wanted if kind in (JSON, JSON_LINES, ARROW)), JSON)
 
 
 @router.post(
     "/api/query",
     summary="Answer one query or many",
-    responses={200: {"model": QueryAnswer, "content": {ARROW: ARROW_STREAM}, "description": "The answers."}},
+    responses={200: {"model": QueryAnswer, "content": KINDS, "description": "The answers."}},
 )
 async def query(request: Request, asked: QueryRequest) -> Response:
-    """Answer queries, as `r2n predict` does. `Accept` chooses JSON or an Arrow stream."""
+    """Answer queries, as `r2n predict` does. `Accept` chooses JSON, JSON Lines or an Arrow stream."""
     kind = accepted(request.headers.get("accept", ""))
     return await _answer(request, "query", {**asked.model_dump(by_alias=True), "accept": kind})
 

@@ -1,7 +1,7 @@
 """Requests about atoms: queries, explanations, what-if comparisons, and the check of a query that is being typed."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any, get_type_hints
 
 import numpy as np
@@ -19,7 +19,7 @@ from r2n.model.answers import Answer, Answers, Question, Result
 from r2n.model.model import Model
 from r2n.model.questions import complete, questions_table
 from r2n.serving.requests import Limits
-from r2n.serving.session import ARROW, Caret, RefusedError, Reply, Session
+from r2n.serving.session import ARROW, JSON_LINES, Caret, RefusedError, Reply, Session, to_json
 
 MOVED = 5e-5  # of a probability: a smaller change would be shown as 0.00
 MOST_COMPLETIONS = 20
@@ -83,6 +83,9 @@ def _query_reply(model: Model, request: Request, found: Sequence[Answers | DataE
             writer.write_table(table)
         return Reply(200, ARROW, sink.getvalue().to_pybytes())
     results = [part.result(question) for question, part in zip(request["queries"], answered, strict=True)]
+    if request.get("accept") == JSON_LINES:
+        lines = [{"question": result.question, **asdict(answer)} for result in results for answer in result.answers]
+        return Reply(200, JSON_LINES, b"".join(to_json(line) + b"\n" for line in lines))
     return Reply.from_document(QueryAnswer(tuple(results), model.calibration))
 
 

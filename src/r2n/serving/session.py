@@ -12,7 +12,7 @@ from r2n.files import json_text
 from r2n.model.model import Model
 from r2n.serving.requests import CHANGES, Limits
 
-JSON, ARROW = "application/json", "application/vnd.apache.arrow.stream"
+JSON, JSON_LINES, ARROW = "application/json", "application/x-ndjson", "application/vnd.apache.arrow.stream"
 REFUSED, NOT_FOUND, FAILED, BUSY = 422, 404, 500, 503
 
 

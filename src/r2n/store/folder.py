@@ -76,7 +76,7 @@ class RunConfig:
 
     `name` and `source` are the problem's; `encoders` are the domains whose features go through modules of the caller.
     `fingerprints` has a digest for each part of the problem, so that a difference can be named. `seed` is that of the
-    first of `ensemble` networks. `removed` are options of [model] that an earlier version wrote: the digest has them.
+    first of `ensemble` networks. `removed` are options that an earlier version wrote, by section: the digest has them.
     """
 
     name: str
@@ -151,7 +151,8 @@ def write_config(folder: RunFolder, config: RunConfig) -> None:
 def _document(config: RunConfig) -> dict[str, Any]:
     """The configuration as JSON holds it; a run of one network says nothing of others."""
     document = {"format": FORMAT, **asdict(config), "options": config.options.model_dump(mode="json")}
-    document["options"]["model"] |= document.pop("removed")
+    for section, removed in document.pop("removed").items():
+        document["options"][section] |= removed
     if config.ensemble == 1:
         del document["ensemble"]
     return document
@@ -204,8 +205,11 @@ def _validated(document: dict[str, Any], folder: RunFolder) -> RunConfig:
     """The configuration in a document of this format; what this version cannot read is refused."""
     values = {key: value for key, value in document.items() if key not in ("format", "sha256")}
     values["options"], removed = split_removed(values.get("options"))
-    if kept := {key: value for key, value in removed.items() if value != REMOVED_OPTIONS[key]}:
-        what = f"the run in {folder.path} has model.{min(kept)} = {json.dumps(kept[min(kept)])}, which r2n has no more"
+    values_now = [(name, key, value) for name, part in removed.items() for key, value in part.items()]
+    for name, key, value in values_now:
+        if value == REMOVED_OPTIONS[name][key]:
+            continue
+        what = f"the run in {folder.path} has {name}.{key} = {json.dumps(value)}, which r2n has no more"
         raise CheckpointError(what, hint="use the r2n that made the run, or train again in another folder")
     try:
         return replace(TypeAdapter(RunConfig).validate_json(json.dumps(values)), removed=removed)

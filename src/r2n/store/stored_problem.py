@@ -147,17 +147,22 @@ def problem_fingerprints(problem: Problem) -> dict[str, str]:
     return found
 
 
-REMOVED_OPTIONS = {"exclude_self": False, "shared_layers": False, "shared_encoder": "first"}
-"""Options of [model] that earlier versions had, with their defaults: runs that have others cannot be read."""
+REMOVED_OPTIONS: dict[str, dict[str, Any]] = {
+    "grounding": {"last_width": 0, "prune": True},
+    "model": {"exclude_self": False, "shared_layers": False, "shared_encoder": "first", "pair": "symmetric"},
+}
+"""Options that earlier versions had, by section, with their defaults: runs that have others cannot be read."""
 
 
-def split_removed(options: Any) -> tuple[Any, dict[str, Any]]:
+def split_removed(options: Any) -> tuple[Any, dict[str, dict[str, Any]]]:
     """The options of a stored run without those that are removed, and the removed ones."""
-    model = options.get("model") if isinstance(options, dict) else None
-    if not isinstance(model, dict):
-        return options, {}
-    removed = {key: value for key, value in model.items() if key in REMOVED_OPTIONS}
-    return {**options, "model": {key: value for key, value in model.items() if key not in removed}}, removed
+    removed, kept = dict[str, dict[str, Any]](), dict(options) if isinstance(options, dict) else options
+    for name, gone in REMOVED_OPTIONS.items():
+        section = kept.get(name) if isinstance(kept, dict) else None
+        if isinstance(section, dict) and gone.keys() & section.keys():
+            removed[name] = {key: value for key, value in section.items() if key in gone}
+            kept[name] = {key: value for key, value in section.items() if key not in gone}
+    return kept, removed
 
 
 def problem_bytes(problem: Problem) -> bytes:

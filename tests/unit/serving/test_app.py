@@ -10,13 +10,13 @@ from starlette.testclient import TestClient
 from r2n.serving.app import PAGE, VIEWS, create_app
 from r2n.serving.guards import HEADERS, Access
 from r2n.serving.requests import Limits
-from r2n.serving.session import ARROW, JSON, Session
+from r2n.serving.session import ARROW, JSON, JSON_LINES, Session
 from tests.served_problem import DOTS, STRANGE
 
 
-def test_queries_are_answered_in_two_content_types(client: TestClient) -> None:
+def test_queries_are_answered_in_three_content_types(client: TestClient) -> None:
     request = {"queries": ["liesIn(n2, ?)"], "top": 1}
-    for accept, kind in (("*/*", JSON), (f"text/html, {ARROW};q=0.9", ARROW)):
+    for accept, kind in (("*/*", JSON), (JSON_LINES, JSON_LINES), (f"text/html, {ARROW};q=0.9", ARROW)):
         response = client.post("/api/query", json=request, headers={"accept": accept})
         assert (response.status_code, response.headers["content-type"]) == (200, kind)
 

@@ -11,7 +11,7 @@ from r2n.model.model import Model
 from r2n.model.questions import questions_table
 from r2n.serving.queries import MOVED, ExplainAnswer, answer_queries, check_query
 from r2n.serving.requests import Limits
-from r2n.serving.session import ARROW, Caret, Reply, Session
+from r2n.serving.session import ARROW, JSON_LINES, Caret, Reply, Session
 from r2n.serving.workers import run_job
 from tests.command_line import document
 
@@ -77,6 +77,14 @@ def test_more_atoms_than_a_request_may_ask_for_are_refused(narrow: Session) -> N
     assert one_reply(narrow, "liesIn(n0, ?)", "liesIn(n1, ?)").status == 200
     reply = one_reply(narrow, "liesIn(n0, ?)", "liesIn(n1, ?)", "liesIn(n2, ?)")
     assert refused(reply) == (422, "queries[2]", "the queries ask for 6 atoms up to here")
+
+
+def test_lines_have_an_answer_each_with_its_question(session: Session) -> None:
+    found = answered(session, "liesIn(n2, ?)", "liesIn(n5, ?)")
+    reply = one_reply(session, "liesIn(n2, ?)", "liesIn(n5, ?)", accept=JSON_LINES)
+    assert reply.kind == JSON_LINES
+    expected = [{"question": part["question"], **one} for part in found["results"] for one in part["answers"]]
+    assert [json.loads(line) for line in reply.body.splitlines()] == expected
 
 
 def test_arrow_has_the_columns_of_the_table(session: Session) -> None:

@@ -152,7 +152,8 @@ def test_removed_options_are_read_with_their_defaults_and_else_refused(
 ) -> None:
     """Runs of the version before have them in `config.json`; their checkpoints have its digest."""
     options = toy.options.model_dump(mode="json")
-    options["model"] |= {"exclude_self": False, "shared_layers": False, "shared_encoder": "first"}
+    options["model"] |= {"exclude_self": False, "shared_layers": False, "shared_encoder": "first", "pair": "symmetric"}
+    options["grounding"] |= {"last_width": 0, "prune": True}
     found = read_config(rewritten(folder, options=options))
     assert found == config
     assert found.digest == json.loads(folder.config.read_bytes())["sha256"] != config.digest
