@@ -114,11 +114,9 @@ class Registry(Generic[Described]):
         return implementation
 
     def __iter__(self) -> Iterator[str]:
-        """All names."""
         return iter(dict.fromkeys([*self._known, *self._entry_points]))
 
     def __getitem__(self, name: str) -> Described:
-        """The description of a component."""
         if name not in self._known and name in self._entry_points:
             self.register(self._entry_points[name].load())
         if name not in self._known:

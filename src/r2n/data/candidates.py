@@ -32,7 +32,6 @@ class Candidates:
     rarer_than: float = 1.0
 
     def __post_init__(self) -> None:
-        """Check what can be checked without reading."""
         if self.shared_words is not None and self.shared_words < 1:
             raise ConfigError(f"shared_words is 1 or more, not {self.shared_words}")
         if not 0 < self.rarer_than <= 1:

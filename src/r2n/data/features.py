@@ -289,7 +289,6 @@ class FeatureTable:
     label: str | None = None
 
     def __post_init__(self) -> None:
-        """Check what can be checked without reading."""
         if isinstance(self.source, str):
             object.__setattr__(self, "source", Path(self.source))
         object.__setattr__(self, "vector", (self.vector,) if isinstance(self.vector, str) else tuple(self.vector))
@@ -346,7 +345,6 @@ class Features:
     labels: tuple[str, ...] | None = None
 
     def __len__(self) -> int:
-        """The number of constants with features."""
         return len(self.constants)
 
     def in_language(self, before: Language, after: Language) -> "Features":

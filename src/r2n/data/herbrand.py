@@ -105,11 +105,9 @@ class HerbrandBase:
         return [f"{printed_name(name)}({', '.join(map(readable, each))})" for name, each in self.parts(codes)]
 
     def __repr__(self) -> str:
-        """How large it is."""
         return f"HerbrandBase({counted(self.size, 'atom')})"
 
     def __len__(self) -> int:
-        """The number of ground atoms."""
         return self.size
 
 

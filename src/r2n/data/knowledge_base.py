@@ -242,11 +242,9 @@ class Evidence:
         return cls(codes[kept], truth[kept])
 
     def __len__(self) -> int:
-        """The number of atoms."""
         return len(self.atoms)
 
     def __repr__(self) -> str:
-        """How many atoms there are of each truth."""
         true = int(self.truth.sum())
         return f"Evidence({counted(len(self), 'atom')}: {true:,} true, {len(self) - true:,} false)"
 
@@ -280,7 +278,6 @@ class KnowledgeBase:
         return cls(theory, language, Evidence.from_encoded(encoded, base), read_features(language, features or {})[0])
 
     def __repr__(self) -> str:
-        """How large it is."""
         return f"KnowledgeBase({self.size})"
 
     @property

@@ -381,7 +381,6 @@ class Problem:
         return replace(self, knowledge=knowledge, queries={**self.queries, **splits}, report=report)
 
     def __repr__(self) -> str:
-        """How large it is, and how many queries each split has."""
         splits = ", ".join(f"{split} {len(part):,}" for split, part in self.queries.items())
         return f"Problem '{self.name}': {self.knowledge.size}; queries: {splits or 'none'}"
 

@@ -64,7 +64,6 @@ class Table:
     empty: str = "error"
 
     def __post_init__(self) -> None:
-        """Check what can be checked without reading."""
         if isinstance(self.source, str):
             is_address = is_postgres(self.source)
             source = PostgresTable(self.source, name=self.table) if is_address else Path(self.source)
@@ -122,7 +121,6 @@ class Facts:
     locate: Locate | None = None
 
     def __len__(self) -> int:
-        """The number of facts."""
         return len(self.rows)
 
     def take(self, which: Int64[np.ndarray, " taken"]) -> "Facts":

@@ -33,7 +33,6 @@ class Ranks:
         return cls(both[0], both[1])
 
     def __len__(self) -> int:
-        """The number of ranks."""
         return len(self.optimistic)
 
 

@@ -64,7 +64,6 @@ class Report:
         return str(self.protocol.get(NOTHING_TO_RANK, ""))
 
     def __repr__(self) -> str:
-        """The metrics of the whole split, those that are defined."""
         asked = f"{self.protocol['task']}, {counted(int(self.protocol['queries']), 'query', 'queries')}"
         metrics = ", ".join(f"{name} {value:.4f}" for name, value in self.metrics.items() if not isnan(value))
         return f"Report on '{self.split}' ({asked}): {metrics or self.nothing_to_rank or 'no metrics'}"

@@ -172,7 +172,6 @@ class Explanation:
         return {"atom": document.pop("atom"), **document.pop("belief"), **document}
 
     def __repr__(self) -> str:
-        """The tree, as `r2n explain` prints it."""
         from r2n.explanation.text import explanation_text
 
         return explanation_text(self)

@@ -283,7 +283,6 @@ class BackwardGrounder:
     max_groundings: int = MAX_GROUNDINGS
 
     def __post_init__(self) -> None:
-        """Check the options."""
         if self.width < 0 or self.depth < 1:
             what = f"backward grounding of width {self.width} and depth {self.depth}"
             raise GroundingError(what, hint="the width is 0 or more, the depth is 1 or more")

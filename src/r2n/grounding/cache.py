@@ -233,7 +233,6 @@ class KeptGrounder:
         return self.grounder.reads_evidence
 
     def __repr__(self) -> str:
-        """As the strategy: the folder makes no difference."""
         return repr(self.grounder)
 
     def ground(self, store: Store, queries: Codes | None = None, progress: Progress = no_progress) -> Grounding:

@@ -28,11 +28,9 @@ class GroundRules:
     shape: tuple[int, ...] | None = None  # the sizes of the variables' domains if every substitution is there
 
     def __len__(self) -> int:
-        """The number of ground rules."""
         return len(self.atoms)
 
     def __repr__(self) -> str:
-        """The rule and the counts."""
         positions = counted(self.atoms.shape[1], "atom")
         return f"GroundRules('{self.rule.name}': {counted(len(self), 'ground rule')} of {positions})"
 
@@ -49,11 +47,9 @@ class Grounding:
         return distinct_codes([part.atoms for part in self.ground_rules])
 
     def __len__(self) -> int:
-        """The number of ground rules of all rules."""
         return sum(map(len, self.ground_rules))
 
     def __repr__(self) -> str:
-        """The counts, in all and of the first rules."""
         of_rules = [f"{part.rule.name} {len(part):,}" for part in self.ground_rules[:MOST_NAMED]]
         more = ["..."] * (len(self.ground_rules) > MOST_NAMED)
         counts = f"{counted(len(self), 'ground rule')} over {counted(len(self.atoms), 'atom')}"

@@ -53,7 +53,6 @@ class Relation:
     _indexes: dict[int, tuple[np.ndarray, np.ndarray]] = field(default_factory=dict)
 
     def __len__(self) -> int:
-        """The number of atoms."""
         return len(self.rows) if self.counts is None else self.counts[0]
 
     @property

@@ -51,7 +51,6 @@ class Size:
     exact: bool
 
     def __str__(self) -> str:
-        """The number, with "about" before an estimate."""
         return f"{'' if self.exact else 'about '}{self.count:,}"
 
     @property

@@ -40,7 +40,6 @@ class Variable:
     name: str
 
     def __str__(self) -> str:
-        """As a theory file writes it."""
         return self.name
 
 
@@ -51,7 +50,6 @@ class Constant:
     name: str
 
     def __str__(self) -> str:
-        """As a theory file writes it."""
         return quoted(self.name)
 
 
@@ -103,7 +101,6 @@ class Formula:
         return assignments[self.evaluate(assignments)]
 
     def __str__(self) -> str:
-        """As a theory file writes it."""
         return f" {self.sign} ".join(map(_operand, self.operands()))
 
 
@@ -120,7 +117,6 @@ class Atom(Formula):
         return (self,)
 
     def __str__(self) -> str:
-        """As a theory file writes it."""
         name = "*" if self.predicate == "*" else printed_name(self.predicate)
         return f"{name}({', '.join(map(str, self.terms))})"
 
@@ -133,7 +129,6 @@ class Unequal(Formula):
     right: Term
 
     def __str__(self) -> str:
-        """As a theory file writes it."""
         return f"{self.left} != {self.right}"
 
 
@@ -149,7 +144,6 @@ class Not(Formula):
         return (self.part,)
 
     def __str__(self) -> str:
-        """As a theory file writes it."""
         return f"!{_operand(self.part)}"
 
 

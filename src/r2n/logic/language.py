@@ -86,7 +86,6 @@ class Language:
         return cls(domains, predicates, constants, extensions)
 
     def __repr__(self) -> str:
-        """How large it is."""
         parts = {"constant": self.constants, "domain": self.domains, "predicate": self.predicates}
         return f"Language({', '.join(counted(len(part), name) for name, part in parts.items())})"
 

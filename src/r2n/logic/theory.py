@@ -114,7 +114,6 @@ class Rule:
         return tuple(range(len(self.atoms)))
 
     def __str__(self) -> str:
-        """As a theory file writes it."""
         if self.formula is not None:
             text = str(self.formula)
         elif len(self.atoms) == 1 and self.atoms[0].predicate == ANY_PREDICATE:

@@ -69,7 +69,6 @@ class MiningOptions:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        """Check the options."""
         if not 1 <= self.max_length <= MOST_STEPS:
             what = f"bodies of {self.max_length} atoms cannot be mined"
             raise ConfigError(what, hint=f"max_length is 1 to {MOST_STEPS}")
@@ -99,7 +98,6 @@ class Found:
     sample: Int64[np.ndarray, "rules 2"]
 
     def __len__(self) -> int:
-        """The number of rules."""
         return len(self.support)
 
     @classmethod

@@ -260,7 +260,6 @@ class Ends:
         return cls(graph, *np.divmod(keys[kept], graph.constants), members)
 
     def __len__(self) -> int:
-        """The number of ends."""
         return len(self.step)
 
     def find(self, step: np.ndarray, constant: np.ndarray) -> np.ndarray:

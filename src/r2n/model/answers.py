@@ -165,21 +165,17 @@ class Answers(Sequence[Answer]):
     @overload
     def __getitem__(self, index: slice) -> Sequence[Answer]: ...
     def __getitem__(self, index: int | slice) -> Answer | Sequence[Answer]:
-        """Some of them."""
         return self.items[index]
 
     def __len__(self) -> int:
-        """How many there are."""
         return len(self.atoms)
 
     def __eq__(self, other: object) -> bool:
-        """Whether the answers are the same."""
         return isinstance(other, Answers) and self.items == other.items
 
     __hash__ = None  # pyright: ignore[reportAssignmentType]
 
     def __repr__(self) -> str:
-        """How many there are, and the first of them, a line each."""
         lines = [f"{counted(len(self), 'answer')} to {counted(self.asked, 'atom')} asked"]
         for item in self.items[:MOST_PRINTED]:
             known = "" if item.known is None else f" (known: {str(item.known).lower()})"
@@ -306,7 +302,6 @@ class Question:
         return cls(base, predicate, tuple(columns))
 
     def __len__(self) -> int:
-        """The number of atoms that are asked for."""
         return prod(map(len, self.columns))
 
     def codes(self) -> Codes:

@@ -33,7 +33,6 @@ class Choice:
     reason: str
 
     def __str__(self) -> str:
-        """One line."""
         return f"{self.key} = {self.value} ({self.reason})"
 
 

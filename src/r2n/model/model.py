@@ -132,7 +132,6 @@ class Model:
             copytree(self.folder, work, dirs_exist_ok=True)
 
     def __repr__(self) -> str:
-        """Of which problem, how the networks are made, and how much is known."""
         made, layers = self.options.model, counted(len(self.trained_networks[0].layers), "reasoning layer")
         networks = f", ensemble of {len(self.trained_networks)}" if len(self.trained_networks) > 1 else ""
         known = counted(len(self.problem.train), "known atom")

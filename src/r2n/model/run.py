@@ -60,7 +60,6 @@ class Run:
     trained: list["Run"] = field(default_factory=list)
 
     def __repr__(self) -> str:
-        """Of which problem, and how far it is."""
         done = f"seed {self.seed}, epoch {self.trainer.epoch:,} of {self.trainer.epochs:,}"
         if self.size > 1:
             done = f"seeds from {self.seed}, {len(self.trained)} of {self.size} networks"

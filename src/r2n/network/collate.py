@@ -40,7 +40,6 @@ class GraphBatch:
     device: torch.device = CPU
 
     def __repr__(self) -> str:
-        """Its kind, device and graph."""
         return f"GraphBatch({self.kind}, {self.device}, {self.graph!r})"
 
     def to(self, device: torch.device | str) -> "GraphBatch":

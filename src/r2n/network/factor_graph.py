@@ -98,11 +98,9 @@ class FactorGraph:
         return replace(self, atoms=self.atoms.to(device), neighbours=tuple(part.to(device) for part in self.neighbours))
 
     def __len__(self) -> int:
-        """The number of ground rules."""
         return sum(map(len, self.neighbours))
 
     def __repr__(self) -> str:
-        """How large it is."""
         rules = f"{counted(len(self), 'ground rule')} of {counted(len(self.rules), 'rule')}"
         return f"FactorGraph({counted(len(self.atoms), 'atom')}, {rules})"
 

@@ -176,7 +176,6 @@ class FullGraph(GraphSource):
     graph: FactorGraph
 
     def __repr__(self) -> str:
-        """Of which graph."""
         return f"FullGraph({self.graph!r})"
 
     @cached_property
@@ -224,7 +223,6 @@ class GroundedOnDemand(GraphSource):
         return cls(Store(knowledge), grounder, progress)
 
     def __repr__(self) -> str:
-        """How it grounds, and what."""
         return f"GroundedOnDemand({type(self.grounder).__name__}, {self.store.knowledge!r})"
 
     @cached_property

@@ -48,7 +48,6 @@ class Weighting:
     value: float = 1.0
 
     def __str__(self) -> str:
-        """As reports show it."""
         if self.kind == "rules":
             return "rules alone"
         if self.kind == "mixture" and not self.value:

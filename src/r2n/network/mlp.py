@@ -20,7 +20,6 @@ class ModulesOf(nn.ModuleList, Generic[Part]):
         super().__init__(modules)
 
     def __iter__(self) -> Iterator[Part]:
-        """In order."""
         return iter(cast(list[Part], list(self._modules.values())))
 
 

@@ -368,7 +368,6 @@ class QueryBatches:
         self.hops = len(model.layers) + (options.regularisation != "off")  # a t-norm reads the atoms one step on
 
     def __len__(self) -> int:
-        """The number of steps in an epoch; one at least."""
         steps = -(-len(self.known) // (self.options.batch_size or len(self.known) or 1))
         if self.leaves_out:
             steps = max(steps, min(FEWEST_BATCHES_LEFT_OUT, len(self.known)))

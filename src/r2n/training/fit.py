@@ -207,7 +207,6 @@ class Trainer:
         return cls(model, batches, evidence, wanted, validate=validate, seed=seed)
 
     def __iter__(self) -> Iterator[Epoch]:
-        """Train to the end."""
         while not self.is_done:
             yield self.step()
         self.finish()

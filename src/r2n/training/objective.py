@@ -47,19 +47,15 @@ class Fuzzy:
     t_norm: TNorm
 
     def __invert__(self) -> "Fuzzy":
-        """!a = 1 - a."""
         return Fuzzy(1 - self.truth, self.t_norm)
 
     def __and__(self, other: "Fuzzy") -> "Fuzzy":
-        """a & b = T(a, b)."""
         return Fuzzy(self.t_norm(self.truth, other.truth), self.t_norm)
 
     def __or__(self, other: "Fuzzy") -> "Fuzzy":
-        """a | b = !(!a & !b)."""
         return ~(~self & ~other)
 
     def __xor__(self, other: "Fuzzy") -> "Fuzzy":
-        """A xor b = (a & !b) | (b & !a)."""
         return (self & ~other) | (other & ~self)
 
 
