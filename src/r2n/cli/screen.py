@@ -175,7 +175,7 @@ def number_text(value: float | None) -> str:
     return "" if value is None else f"{value:.4f}"
 
 
-def cell_text(value: float | str | None) -> str:
+def cell_text(value: float | int | str | None) -> str:
     """A value of a table: `0.9871`, `true`, `italy`."""
     if isinstance(value, bool):
         return str(value).lower()

@@ -125,7 +125,7 @@ class RuleBox(Tensors):
 
     box: tuple[int, ...]
     readings: tuple[Reading, ...]
-    received: dict[int, Int64[Tensor, " predicates"]]
+    received: dict[int, Int64[Tensor, " _"]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,7 +138,7 @@ class DenseGrid(Tensors):
 
     grids: tuple[Grid, ...]
     rules: tuple[RuleBox, ...]
-    received: tuple[Int64[Tensor, " predicates"], ...]
+    received: tuple[Int64[Tensor, " _"], ...]
     has_isolated: tuple[bool, ...]
 
     @classmethod

@@ -19,6 +19,7 @@ from r2n.data.records import format_of, table_formats
 from r2n.data.tables import Facts, Table, is_header, read_fact_chunks, read_facts
 from r2n.errors import ConfigError, DataError
 from r2n.logic.theory import Theory
+from r2n.options import as_tuple
 from tests.examples import fixture
 from tests.oracles.fact_tables import listed, plain_atoms, plain_triples, plain_tsv
 from tests.oracles.fact_writers import TRIPLES, WRITERS, as_columns, write_prolog, write_tsv
@@ -270,7 +271,7 @@ def test_not_utf8(suffix: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("case", fixture("wrong_tables.toml")["facts"], ids=lambda case: case["said"].split("\n")[0])
 def test_what_is_wrong_is_shown_and_may_be_left_out(case: dict[str, Any], tmp_path: Path) -> None:
     path, options = put(tmp_path / case["file"], case["text"]), {"predicate", "columns", "label", "header"}
-    table = Table(path, **{name: case[name] for name in options & case.keys()})
+    table = Table(path, **{name: as_tuple(case[name]) for name in options & case.keys()})
     assert message(table).startswith(f"{path}{case['said']}")
     if "skipped" in case:
         rejected = read_facts(table, on_error="skip").rejected
