@@ -237,3 +237,12 @@ def test_sums_of_exponentials_by_group(seed: int, size: int, count: int, scale: 
         assert values.grad is not None
         shares = torch.exp(values.detach() - found.detach()[groups])
         torch.testing.assert_close(values.grad, shares)
+
+
+@pytest.mark.parametrize("position", [0, 1])
+def test_a_rule_weighs_by_the_weight_and_the_power_of_the_position_that_is_asked(position: int) -> None:
+    model, _ = made()
+    assert model.counted is not None
+    found = model.counted.masses(position, torch.tensor([1, 0]), torch.tensor([log(3.0), log(2.0)]))
+    w, v = (parameter.tolist() for parameter in (model.counted.weights, model.counted.powers))
+    assert found.tolist() == pytest.approx([w[j][position] + v[j][position] * log(n) for j, n in ((1, 3), (0, 2))])
