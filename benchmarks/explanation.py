@@ -58,7 +58,7 @@ def without(graph: FactorGraph, rule: int, row: int) -> FactorGraph:
 def leave_one_outs() -> dict[str, Any]:
     """How many times faster 1,000 ground rules are left out at once than by a pass over the whole graph each."""
     predictor = trained("countries-s3")
-    graph, codes = predictor.source.whole, predictor.problem.test.atoms
+    graph, codes = predictor.source.full_graph, predictor.problem.test.atoms
     assert graph is not None
     made: dict[str, np.ndarray] = {}
 
@@ -102,7 +102,7 @@ def explained(name: str, target: str) -> list[dict[str, Any]]:
     """CPU-seconds of explaining some test queries, one after the other; and in forward passes over the whole graph."""
     torch.set_num_threads(1)
     predictor = trained(name)
-    graph, test = predictor.source.whole, predictor.problem.test
+    graph, test = predictor.source.full_graph, predictor.problem.test
     assert graph is not None
     atoms = predictor.base.names(test.atoms[test.truth][:EXPLAINED])
     one_pass = median(seconds_of(lambda: forward(predictor, graph)).cpu for _ in range(3))

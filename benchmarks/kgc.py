@@ -39,8 +39,8 @@ def kinship(*changes: str) -> Run:
 
 def needed_by_the_equations(run: Run, layers: int) -> int:
     """Multiply-adds of eqs. 2-5 and out(a), forward and twice that backward: MLP^1, MLP^2, the output, each one map."""
-    assert run.source.whole is not None
-    pairs, positions = run.source.whole.neighbours[0].shape
+    assert run.source.full_graph is not None
+    pairs, positions = run.source.full_graph.neighbours[0].shape
     forward = layers * 2 * pairs * positions * DIM * RULE_DIM + pairs * positions * DIM
     return 3 * forward
 

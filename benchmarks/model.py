@@ -63,7 +63,7 @@ def steps(constants: int) -> tuple[dict[str, Callable[[], Tensor]], int]:
     torch.manual_seed(0)
     layer = make_layer(graph.rules, ModelOptions(dim=DIM, aggregation="sum"))
     atoms = torch.randn(len(graph.atoms), DIM, requires_grad=True)
-    dense, indexed = Incidence.of(graph), Incidence.of(graph, dense=False)
+    dense, indexed = Incidence.from_graph(graph), Incidence.from_graph(graph, dense=False)
     forms: dict[str, Callable[[], Tensor]] = {
         "plain": lambda: plain_step(layer, graph, atoms),
         "factored": lambda: layer(atoms, indexed, rule_embeddings=False)[0],

@@ -36,7 +36,7 @@ def ours(problem: Problem, network: R2N) -> Callable[[], float]:
 
     def ranked() -> float:
         logits = AtomLogits(network, Ungrounded(), problem.train)
-        return rank(logits, problem.test, problem.knowledge.base, Filter.of(problem)).metrics["mrr"]
+        return rank(logits, problem.test, problem.knowledge.base, Filter.from_problem(problem)).metrics["mrr"]
 
     return ranked
 

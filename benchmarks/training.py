@@ -75,9 +75,9 @@ def ours(problem: Problem, batch: int, *changes: str) -> tuple[Trainer, int]:
         ]
     )
     trainer = prepare_run(problem, options, seed=0).trainer
-    whole = sum(1 for _ in trainer.batches.epoch(torch.Generator().manual_seed(0)))
+    full = sum(1 for _ in trainer.batches.epoch(torch.Generator().manual_seed(0)))
     trainer.batches = FirstSteps(trainer.batches, OUR_STEPS)  # pyright: ignore[reportAttributeAccessIssue]
-    return trainer, whole
+    return trainer, full
 
 
 def pykeen_triples(problem: Problem) -> Any:

@@ -58,7 +58,11 @@ def accuracy(run: Run, split: str) -> float:
     """The share of true queries whose last constant is the most probable of all in its position."""
     problem = run.problem
     report = rank(
-        run.logits(), problem.queries[split], problem.knowledge.base, Filter.of(problem), EvaluationOptions(sides=(1,))
+        run.logits(),
+        problem.queries[split],
+        problem.knowledge.base,
+        Filter.from_problem(problem),
+        EvaluationOptions(positions=(1,)),
     )
     return report.metrics["hits@1"]
 

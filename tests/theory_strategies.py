@@ -54,9 +54,9 @@ def make_domains(dice: Random) -> tuple[tuple[Domain, ...], Members]:
     return tuple(made), members_of(made, given)
 
 
-def is_part(domain: Domain, whole: Domain) -> bool:
+def is_part(domain: Domain, full: Domain) -> bool:
     """Whether a domain is another, or stands in its declaration, or in that of a part."""
-    return domain == whole or any(is_part(domain, part) for part in whole.parts)
+    return domain == full or any(is_part(domain, part) for part in full.parts)
 
 
 def make_predicates(dice: Random, over: tuple[Domain, ...]) -> tuple[Predicate, ...]:

@@ -48,7 +48,7 @@ def train(problem: Problem) -> dict[str, Any]:
     network = R2N.build(problem.knowledge, input="complex", dim=32, reasoner="none")
     step = trained(problem, network)
     start = process_time()
-    filtered = Filter.of(problem)
+    filtered = Filter.from_problem(problem)
     network.eval()
     logits = AtomLogits(network, Ungrounded(), problem.train)
     rank(logits, problem.test, problem.knowledge.base, filtered, EvaluationOptions(sample=QUERIES))
@@ -63,7 +63,7 @@ def trained(problem: Problem, network: R2N) -> float:
     drawn = np.sort(np.random.default_rng(0).choice(len(facts), min(len(facts), BATCH * STEPS), replace=False))
     some = r2n.Evidence(facts.atoms[drawn], facts.truth[drawn])
     changes = {"epochs": 2, "batch_size": BATCH, "loss": "softmax", "negatives": 256, "optimiser": "adagrad"}
-    trainer = Trainer.of(network, Ungrounded(), some, **changes)
+    trainer = Trainer.from_source(network, Ungrounded(), some, **changes)
     trainer.step()  # the first epoch makes the optimiser's tables
     steps = sum(1 for _ in trainer.batches.epoch(torch.Generator().manual_seed(0)))
     start = process_time()

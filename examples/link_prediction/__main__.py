@@ -51,7 +51,7 @@ def measure(seed: int) -> dict[str, float]:
     problem = make_problem(EXAMPLE, make_data, seed)
     base = problem.knowledge.base
     return {
-        "counting links": rank(Counts(problem), problem.test, base, Filter.of(problem)).metrics["mrr"],
+        "counting links": rank(Counts(problem), problem.test, base, Filter.from_problem(problem)).metrics["mrr"],
         "DistMult": trained(problem, seed, DISTMULT).evaluate("test").metrics["mrr"],
         "ComplEx": trained(problem, seed).evaluate("test").metrics["mrr"],
     }

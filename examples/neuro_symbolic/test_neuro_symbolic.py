@@ -29,8 +29,8 @@ def test_held_out_digits_are_not_known_and_ground_rules_are_few() -> None:
     names = base.names(problem.train.atoms)
     assert sum(name.startswith("digit(") for name in names) == len(SPLITS["train"])
     run = trained(problem, 0, ["training.epochs=0"])
-    assert run.source.whole is not None
-    (rule,) = run.source.whole.neighbours
+    assert run.source.full_graph is not None
+    (rule,) = run.source.full_graph.neighbours
     totals = [int(name.rstrip(")").split(", ")[-1]) for name in names if name.startswith("addsTo(")]
     assert len(rule) == sum(10 - abs(total - 9) for total in totals)  # pairs of values with that total
 

@@ -121,7 +121,7 @@ class ObjectiveOptions(Section):
 
     @property
     def asks_base(self) -> bool:
-        """Whether the loss reads the logits of the whole Herbrand base."""
+        """Whether the loss reads the logits of the full Herbrand base."""
         return losses[self.loss].asks_base
 
 

@@ -29,7 +29,7 @@ LogitsOfEach = Float64[np.ndarray, "networks atoms"]
 class Pass:
     """One forward pass over a graph: the known states of its atoms, and their logits by each network."""
 
-    layout: GraphBatch
+    batch: GraphBatch
     known: Int64[Tensor, " atoms"]
     each: LogitsOfEach
 
@@ -39,12 +39,12 @@ class Pass:
     ) -> "Pass":
         """The graph is collated once for all networks, if that was not done before."""
         known = known_states(models[0].base, graph.atoms, evidence)
-        layout, each = models[0].collate(graph) if collated is None else collated, []
+        batch, each = models[0].collate(graph) if collated is None else collated, []
         for model in models:
             with _evaluating(model):
-                out = model(layout, known=known.to(model.device), rule_outputs=False).atoms
+                out = model(batch, known=known.to(model.device), rule_outputs=False).atoms
             each.append(out.double().cpu().numpy())
-        return cls(layout, known, np.stack(each))
+        return cls(batch, known, np.stack(each))
 
     @cached_property
     def logits(self) -> Logits:
@@ -54,7 +54,7 @@ class Pass:
     @property
     def graph(self) -> FactorGraph:
         """The graph."""
-        return self.layout.graph
+        return self.batch.graph
 
     def rows(self, codes: Codes) -> Int64[np.ndarray, " atoms"]:
         """The rows of atoms that the graph answers."""
@@ -89,7 +89,7 @@ class IsolatedRows:
     embeds: bool  # Emb^L(a) is Emb^0(a), and not 0
 
     @classmethod
-    def of(cls, model: R2N) -> "IsolatedRows | None":
+    def from_model(cls, model: R2N) -> "IsolatedRows | None":
         """None if vectors are not enough: evidence or beliefs are read, or the input layer is no formula of them."""
         keeps = all(layer.isolated == "keep" or layer.residual for layer in model.layers)
         embeds = keeps and model.atom_output is not None
@@ -210,14 +210,14 @@ class AtomLogits:
             return (self,)
         made = [replace(self, model=model, others=()) for model in self.models]
         for i, member in enumerate(made):
-            if self.whole is not None:
-                member.__dict__["whole"] = replace(self.whole, each=self.whole.each[i : i + 1])
+            if self.full_pass is not None:
+                member.__dict__["full_pass"] = replace(self.full_pass, each=self.full_pass.each[i : i + 1])
         return tuple(made)
 
     def again(self) -> "AtomLogits":
         """The same for the present weights; what was collated is kept."""
-        kept = self.__dict__.get("whole")
-        return replace(self, collated=self.collated if kept is None else kept.layout)
+        kept = self.__dict__.get("full_pass")
+        return replace(self, collated=self.collated if kept is None else kept.batch)
 
     def without_rules(self, names: Collection[str]) -> "AtomLogits":
         """The same networks, without the ground rules and counts of these rules."""
@@ -226,7 +226,7 @@ class AtomLogits:
     def by(self, weighting: Weighting) -> "AtomLogits":
         """The same with another weighting of network and counted rules; the pass of the networks is shared."""
         made = replace(self, weighting=weighting)
-        made.__dict__.update(whole=self.whole, _isolated=self._isolated)
+        made.__dict__.update(full_pass=self.full_pass, _isolated=self._isolated)
         return made
 
     @cached_property
@@ -240,19 +240,19 @@ class AtomLogits:
         return Mixture(self, self.source.counts)
 
     @cached_property
-    def whole(self) -> Pass | None:
+    def full_pass(self) -> Pass | None:
         """The pass over all ground rules, if they do not depend on the query; computed at the first question."""
-        graph = self.source.whole
+        graph = self.source.full_graph
         return None if graph is None else Pass.over(graph, self.models, self.evidence, self.collated)
 
     def passes(self, codes: Codes) -> Iterator[tuple[Int64[np.ndarray, " some"], Pass]]:
         """Passes that together answer the atoms, each with the indices in `codes` of those that it answers."""
         codes = self._checked(codes)
         left, alone, alone_in = np.arange(len(codes)), np.zeros(0, np.int64), self.source
-        if self.whole is not None:
-            inside = self.whole.graph.contains(torch.from_numpy(codes)).numpy()
+        if self.full_pass is not None:
+            inside = self.full_pass.graph.contains(torch.from_numpy(codes)).numpy()
             if inside.any():
-                yield left[inside], self.whole
+                yield left[inside], self.full_pass
             left, alone = alone, left[~inside]
         elif len(codes) > ATOMS_WITH_THEIR_OWN_RULES:
             reached = self.source.may_reach(codes)
@@ -301,14 +301,15 @@ class AtomLogits:
         found = [i for i, other in enumerate(predicates) if other.reciprocal_of == name] if position == 0 else []
         if found:
             predicate, position, given = found[0], 1, given[:, ::-1]
-        pattern = QueryPattern.of(self.model.base, predicate, position)
+        pattern = QueryPattern.from_base(self.model.base, predicate, position)
         first, back = np.unique(pattern.rows(given), return_inverse=True)
         logits = self._distinct_rows(pattern, first)
         return logits if np.array_equal(back, np.arange(len(first))) else logits[back]
 
     def _distinct_rows(self, pattern: QueryPattern, first: Codes) -> np.ndarray:
         """The logits of queries given by the codes of their first candidates, ascending and distinct."""
-        cells, shape = None if self.whole is None else self._cells(self.whole, pattern, first), pattern.candidates
+        full, shape = self.full_pass, pattern.candidates
+        cells = None if full is None else self._cells(full, pattern, first)
         if cells is not None and len(cells[0]) == len(first) * shape:
             found = np.empty((len(first), shape))
         elif self._isolated and self._isolated[0].answers(pattern.predicate):
@@ -348,7 +349,7 @@ class AtomLogits:
     @cached_property
     def _isolated(self) -> tuple[IsolatedRows, ...]:
         """One for each network; none if vectors are not enough."""
-        return tuple(rows for rows in map(IsolatedRows.of, self.models) if rows is not None)
+        return tuple(rows for rows in map(IsolatedRows.from_model, self.models) if rows is not None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -382,7 +383,7 @@ class Mixture:
         base = network.model.base
         index, logs = base.decode(codes)[0], np.zeros(len(codes))
         for predicate in np.unique(index).tolist():
-            pattern, which = QueryPattern.of(base, predicate, position), np.flatnonzero(index == predicate)
+            pattern, which = QueryPattern.from_base(base, predicate, position), np.flatnonzero(index == predicate)
             rows, candidates = pattern.located(codes[which])
             first, back = np.unique(rows, return_inverse=True)
             size = max(1, CANDIDATES_BY_CODE // max(1, pattern.candidates))
@@ -401,8 +402,8 @@ class Mixture:
 
     @torch.no_grad()
     def _rows(self, network: AtomLogits, predicate: int, position: int, given: Given) -> np.ndarray:
-        counts, model, key = self.counts.side(predicate, position), network.model, (predicate, position)
-        pattern, weighting = counts.side, self.logits.weighting
+        counts, model, key = self.counts.by_pattern(predicate, position), network.model, (predicate, position)
+        pattern, weighting = counts.pattern, self.logits.weighting
         assert model.counted is not None
         assert model.combination is not None
         if weighting == RULES_ALONE:
@@ -414,10 +415,10 @@ class Mixture:
             true = evidence.atoms[evidence.truth]
             known, candidates = pattern.located(true[slice(*np.searchsorted(true, pattern.bounds))])
             order = np.argsort(known, kind="stable")
-            self._known[key] = RowIndex.of(known[order]), candidates[order]
+            self._known[key] = RowIndex.from_rows(known[order]), candidates[order]
         index, candidates = self._known[key]
         rows = pattern.rows(given)
         row, known = index.entries(rows)
         rules = rule_probabilities(model.counted, counts, rows)
-        tensor = torch.from_numpy(np.ascontiguousarray(logits)).to(rules.rest)
+        tensor = torch.from_numpy(np.ascontiguousarray(logits)).to(rules.log_others)
         return model.combination.mixed(tensor, (row, candidates[known]), rules, weighting).cpu().numpy()

@@ -87,7 +87,7 @@ def test_tucker_meets_checks_and_estimates() -> None:
 def test_tucker_ranks_by_one_product(predicate: int) -> None:
     torch.manual_seed(0)
     model = R2N.build(KNOWN, input="tucker", dim=5, reasoner="none")
-    assert IsolatedRows.of(model) is not None
+    assert IsolatedRows.from_model(model) is not None
     logits = AtomLogits(model, Ungrounded(), KNOWN.evidence)
     shape = KNOWN.base.shapes[predicate]
     start = int(KNOWN.base.offsets[predicate])
@@ -114,8 +114,8 @@ def test_tucker_ranks_by_one_product(predicate: int) -> None:
 def test_each_is_trained(model: dict[str, Any], training: dict[str, Any]) -> None:
     torch.manual_seed(0)
     network = R2N.build(KNOWN, **{"dim": 6, "layers": 1, **model})
-    source = GroundedOnDemand.of(KNOWN, FullGrounder(10_000))
-    trainer = Trainer.of(network, source, KNOWN.evidence, epochs=12, learning_rate=0.05, **training)
+    source = GroundedOnDemand.from_knowledge(KNOWN, FullGrounder(10_000))
+    trainer = Trainer.from_source(network, source, KNOWN.evidence, epochs=12, learning_rate=0.05, **training)
     assert isinstance(trainer.batches, RowBatches) == ("n3" in training)
     losses = [epoch.supervised for epoch in trainer]
     assert losses[-1] < losses[0]
@@ -126,7 +126,7 @@ def test_each_is_trained(model: dict[str, Any], training: dict[str, Any]) -> Non
 def test_an_aggregation_over_grids_is_that_by_index() -> None:
     torch.manual_seed(0)
     model = R2N.build(KNOWN, dim=4, layers=2, mlp="shallow", aggregation="root-mean").eval()
-    graph = GroundedOnDemand.of(KNOWN, FullGrounder(10_000)).around(np.arange(KNOWN.base.size))
+    graph = GroundedOnDemand.from_knowledge(KNOWN, FullGrounder(10_000)).around(np.arange(KNOWN.base.size))
     found = [model(model.collate(graph, kind)).atoms for kind in ("grid", "dense", "indexed")]
     torch.testing.assert_close(found[0], found[2], rtol=1e-4, atol=1e-5)
     torch.testing.assert_close(found[1], found[2], rtol=1e-4, atol=1e-5)

@@ -66,9 +66,9 @@ def test_nothing_comes_of_nothing(made: Made) -> None:
 @pytest.mark.parametrize("arity", [1, 2])
 def test_an_atom_is_embedded_alike_in_any_company_order_and_number(made: Made, arity: int) -> None:
     predicates, arguments = atoms(arity)
-    whole = embedded(made, predicates, arguments)
+    full = embedded(made, predicates, arguments)
     chosen = torch.tensor([2, 0, 2, 1])
-    torch.testing.assert_close(embedded(made, predicates[chosen], arguments[chosen]), whole[chosen])
+    torch.testing.assert_close(embedded(made, predicates[chosen], arguments[chosen]), full[chosen])
 
 
 def test_gradients_reach_its_weights_and_the_constants(made: Made) -> None:

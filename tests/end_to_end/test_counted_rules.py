@@ -106,7 +106,7 @@ def test_the_planted_rule_is_learned_and_the_mixture_chosen_on_validation_querie
     assert min(planted) > max(wrong)
     alone = evaluate_split(run.logits().by(NETWORK_ALONE), run.problem, "test")
     assert run.evaluate("test").metrics["mrr"] > 0.6 > 0.3 > alone.metrics["mrr"]
-    base, known = run.problem.knowledge.base, Filter.of(run.problem, (TRAIN, "valid"))
+    base, known = run.problem.knowledge.base, Filter.from_problem(run.problem, (TRAIN, "valid"))
     logits, valid = run.logits(), run.problem.valid
     found = [evaluate_scores(logits.by(way), valid, base, known, split="valid").metrics["mrr"] for way in WEIGHTINGS]
     assert int(run.model.combination.way) == found.index(max(found))
@@ -164,7 +164,7 @@ def test_rules_in_layers_and_rules_that_are_counted(folder: Path, tmp_path: Path
     assert len(run.model.layers) == 1
     assert run.model.counted is not None
     assert [rule.name for rule in run.model.counted.rules] == ["grand", "wrong"]
-    graph = run.source.whole
+    graph = run.source.full_graph
     assert graph is not None
     assert [rule.name for rule in graph.rules] == ["both"]
     codes = np.arange(problem.knowledge.base.size)

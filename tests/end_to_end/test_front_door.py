@@ -109,8 +109,8 @@ def test_a_training_that_was_stopped_is_resumed(towns: r2n.Problem, tmp_path: Pa
     resumed = train("cut", resume=True, callback=lambda epoch: seen.append(epoch.number))
     assert seen[2:] in ([2, 3, 4], [3, 4])
     assert resumed.chosen is None, "the run has its options"
-    whole = train("whole")
-    np.testing.assert_array_equal(resumed.logits(towns.atoms), whole.logits(towns.atoms))
+    full = train("whole")
+    np.testing.assert_array_equal(resumed.logits(towns.atoms), full.logits(towns.atoms))
     assert kept(tmp_path / "cut") == kept(tmp_path / "whole")
 
 

@@ -94,7 +94,7 @@ def all_negatives(knowledge: KnowledgeBase) -> np.ndarray:
 def test_training_asks_each_atom_with_the_ground_rules_that_are_its_own(kind: str, strategy: str) -> None:
     """The first loss is that of the logits which evaluation and prediction get, over facts and all negatives."""
     problem = noise_problem(kind)
-    source, evidence = GroundedOnDemand.of(problem.knowledge, STRATEGIES[strategy].grounder), problem.train
+    source, evidence = GroundedOnDemand.from_knowledge(problem.knowledge, STRATEGIES[strategy].grounder), problem.train
     torch.manual_seed(1)
     model = R2N.build(problem.knowledge, dim=4, layers=2)
     with torch.no_grad():
@@ -137,7 +137,7 @@ def test_what_the_rules_do_not_determine_is_at_chance(kind: str, strategy: str, 
     chosen = STRATEGIES[strategy]
     problem = noise_problem(kind, *chosen.options, f"model.evidence_input={reads}", *STOPPING[stopping])
     run, epochs = trained(problem)
-    source = GroundedOnDemand.of(problem.knowledge, chosen.grounder)
+    source = GroundedOnDemand.from_knowledge(problem.knowledge, chosen.grounder)
     logits = all_logits(run, AtomLogits(run.model, source, problem.knowledge.evidence))
     train, valid, test = (truth_of(problem, part) for part in (problem.train, problem.valid, problem.test))
     for split, asked, filtered in (("test", test, (train, valid)), ("valid", valid, (train, test))):

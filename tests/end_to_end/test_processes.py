@@ -126,8 +126,8 @@ def test_any_number_of_jobs_reports_the_same(folder: Path) -> None:
 
 def test_a_prediction_is_killed_and_resumed_by_any_number_of_jobs(folder: Path, tmp_path: Path) -> None:
     command = ("predict", folder / "by-1", "--queries", folder / "queries.tsv", "--out")
-    whole, killed = tmp_path / "whole.parquet", tmp_path / "killed.parquet"
-    done(*command, whole, "--jobs", 1)
+    full, killed = tmp_path / "whole.parquet", tmp_path / "killed.parquet"
+    done(*command, full, "--jobs", 1)
     process = begun(*command, killed, "--jobs", 1)
     parts = tmp_path / ".killed.parquet.parts"
     until(lambda: any(parts.glob("part-*")))
@@ -136,5 +136,5 @@ def test_a_prediction_is_killed_and_resumed_by_any_number_of_jobs(folder: Path, 
     assert not killed.exists()
     _, said = done(*command, killed, "--jobs", 2)
     assert "found done" in said
-    assert killed.read_bytes() == whole.read_bytes()
+    assert killed.read_bytes() == full.read_bytes()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["killed.parquet", "whole.parquet"]

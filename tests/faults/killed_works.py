@@ -193,7 +193,7 @@ WORKS = (
         prepare=lambda given, folder: _copy(given.run.parent / "known-body", folder / "kept"),
         outcome=of_grounding,
     ),
-    Work("grounding in parts", 12, "lay out", ("{toy}", "kept"), _in_parts, outcome=of_grounding),
+    Work("grounding in parts", 12, "collate", ("{toy}", "kept"), _in_parts, outcome=of_grounding),
     Work("download", 24, "fetch", ("{address}", "cache", json.dumps(FETCHED))),
     command("answers", 12, "predict", "run", "--queries", "{queries}", "--out", "answers.csv", prepare=_runs),
     command("report", 12, "report", "run", prepare=_runs),

@@ -118,7 +118,7 @@ def train(problem: str, folder: str, networks: str) -> None:
         pass
 
 
-def lay_out(problem: str, folder: str) -> None:
+def collate(problem: str, folder: str) -> None:
     """A grounding that is kept in parts, read for the first time: its arrays are laid beside it."""
     from r2n.data.problem import load_problem
     from r2n.grounding.cache import read_partitioned
@@ -127,7 +127,7 @@ def lay_out(problem: str, folder: str) -> None:
     assert read_partitioned(Path(folder), load_problem(Path(problem)).knowledge, FullGrounder()) is not None
 
 
-WORKS: dict[str, Callable[..., None]] = {"r2n": command, "fetch": fetch, "train": train, "lay out": lay_out}
+WORKS: dict[str, Callable[..., None]] = {"r2n": command, "fetch": fetch, "train": train, "collate": collate}
 
 
 def _watch(folder: str, before: int | None, counter: mmap.mmap) -> None:

@@ -19,23 +19,23 @@ GroundAlone = Callable[[World, GroundAtom], list[list[Substitution]]]
 """A strategy: the substitutions of each rule around one atom."""
 
 
-def with_mirrors(world: World, knowledge: KnowledgeBase) -> World:
+def reciprocal_world(world: World, knowledge: KnowledgeBase) -> World:
     """The world with p^-1(y, x) beside each p(x, y); the rules are those of `knowledge`, which has them too."""
     return replace(
         world,
         theory=knowledge.theory,
-        facts=world.facts | {mirror(atom) for atom in world.facts if len(atom) == 3},
-        false_facts=world.false_facts | {mirror(atom) for atom in world.false_facts if len(atom) == 3},
+        facts=world.facts | {reciprocal(atom) for atom in world.facts if len(atom) == 3},
+        false_facts=world.false_facts | {reciprocal(atom) for atom in world.false_facts if len(atom) == 3},
         candidates=dict(world.candidates)
         | {
-            f"{name}^-1": frozenset(map(mirror, atoms))
+            f"{name}^-1": frozenset(map(reciprocal, atoms))
             for name, atoms in world.candidates.items()
             if any(p.name == f"{name}^-1" for p in knowledge.theory.predicates)
         },
     )
 
 
-def mirror(atom: GroundAtom) -> GroundAtom:
+def reciprocal(atom: GroundAtom) -> GroundAtom:
     """p^-1(y, x) of p(x, y)."""
     predicate, first, second = atom
     return (f"{predicate}^-1", second, first)
@@ -44,7 +44,7 @@ def mirror(atom: GroundAtom) -> GroundAtom:
 def atom_logit(network: R2N, world: World, ground: GroundAlone, atom: GroundAtom, choices: Choices) -> float:
     """The atom's logit; where it has a reciprocal, the mean of both."""
     names = {predicate.name for predicate in world.theory.predicates}
-    both = [atom, mirror(atom)] if len(atom) == 3 and f"{atom[0]}^-1" in names else [atom]
+    both = [atom, reciprocal(atom)] if len(atom) == 3 and f"{atom[0]}^-1" in names else [atom]
     found = [_logit(network, world, ground(world, each), each, choices) for each in both]
     return sum(found) / len(found)
 

@@ -41,9 +41,9 @@ def joint(beliefs: Beliefs, factors: list[tuple[list[Assignment], list[Row], flo
 
 
 def marginals(table: dict[Assignment, float]) -> list[float]:
-    whole = sum(table.values())
+    full = sum(table.values())
     atoms = len(next(iter(table)))
-    return [sum(value for assignment, value in table.items() if assignment[i]) / whole for i in range(atoms)]
+    return [sum(value for assignment, value in table.items() if assignment[i]) / full for i in range(atoms)]
 
 
 def max_marginals(table: dict[Assignment, float]) -> list[float]:

@@ -42,8 +42,8 @@ class Rerun:
 
     def directions(self, code: int) -> list[int]:
         """The atom, and its reciprocal where it has one."""
-        mirrored = int(reciprocal_codes(self.base, np.array([code]))[0])
-        return [code] if mirrored < 0 else [code, mirrored]
+        reciprocal = int(reciprocal_codes(self.base, np.array([code]))[0])
+        return [code] if reciprocal < 0 else [code, reciprocal]
 
     def graph(self, code: int) -> FactorGraph:
         """The graph of one atom: all that can be felt there, with an empty place for a rule that is not there."""
@@ -58,7 +58,7 @@ class Rerun:
             return FactorGraph(torch.tensor([code]), (), (), ())
         kept = tuple(rule for rule in rules if rule.name != self.without_rule)
         knowledge = replace(knowledge, theory=replace(knowledge.theory, rules=kept))
-        found = GroundedOnDemand.of(knowledge, self.grounder).around(np.array([code]))
+        found = GroundedOnDemand.from_knowledge(knowledge, self.grounder).around(np.array([code]))
         parts = dict(zip([rule.name for rule in kept], found.neighbours, strict=True))
         nothing = [torch.zeros((0, len(rule.atoms)), dtype=torch.int64) for rule in rules]
         neighbours = tuple(parts.get(rule.name, empty) for rule, empty in zip(rules, nothing, strict=True))

@@ -27,8 +27,8 @@ def negative_softmax(true: list[float], corrupted: list[list[float | None]]) -> 
         return 0.0
     total = 0.0
     for fact, row in zip(true, corrupted, strict=True):
-        whole = exp(fact) + sum(exp(other) for other in row if other is not None)
-        total -= log(exp(fact) / whole)
+        full = exp(fact) + sum(exp(other) for other in row if other is not None)
+        total -= log(exp(fact) / full)
     return total / len(true)
 
 

@@ -13,7 +13,7 @@ from r2n.network.pair_embedding import PairEmbedding
 
 def feature(embedding: PairEmbedding, constants: ConstantEmbedding, channel: int, constant: int) -> Tensor | None:
     """The vector of a constant in a channel, or None."""
-    row = int(embedding.place[channel, constant])
+    row = int(embedding.row_of[channel, constant])
     if row < 0:
         return None
     if channel == len(embedding.channels):
@@ -30,7 +30,7 @@ def counts(embedding: PairEmbedding, channel: int, one: int, other: int) -> Tens
     found = embedding.channels[channel]
     assert isinstance(found, WordChannel)
     sets = [
-        {i for i, value in enumerate(found.bags.every.toarray()[int(embedding.place[channel, constant])]) if value}
+        {i for i, value in enumerate(found.bags.every.toarray()[int(embedding.row_of[channel, constant])]) if value}
         for constant in (one, other)
     ]
     shared, union = len(sets[0] & sets[1]), len(sets[0] | sets[1])

@@ -126,9 +126,9 @@ def test_forward_chaining_derives_the_golden_numbers(variant: int) -> None:
 
 
 def test_the_first_rule_alone_derives_only_what_is_true_in_s1() -> None:
-    whole = countries(1)
-    theory = Theory(whole.theory.domains, whole.theory.predicates, whole.theory.rules[:1])
-    knowledge = KnowledgeBase(theory, whole.language, whole.evidence)
+    full = countries(1)
+    theory = Theory(full.theory.domains, full.theory.predicates, full.theory.rules[:1])
+    knowledge = KnowledgeBase(theory, full.language, full.evidence)
     assert derived(chained(knowledge)) == (24, 0)
 
 

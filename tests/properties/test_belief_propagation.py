@@ -29,10 +29,10 @@ def make_formula(dice: Random, atoms: list[Atom]) -> Formula:
         return Not(atoms[0]) if one_in(3, dice) else atoms[0]
     cut = dice.randint(1, len(atoms) - 1)
     left, right = make_formula(dice, atoms[:cut]), make_formula(dice, atoms[cut:])
-    whole = dice.choice(
+    full = dice.choice(
         (And((left, right)), Or((left, right)), Implies(left, right), Iff(left, right), Xor(left, right))
     )
-    return Not(whole) if one_in(5, dice) else whole
+    return Not(full) if one_in(5, dice) else full
 
 
 def make_rule(dice: Random, number: int, positions: int, weight: float | None = None) -> Rule:
@@ -66,7 +66,7 @@ def test_one_forward_pass_is_one_iteration_of_the_papers_recursion(dice: Random)
     event("an atom twice in a ground rule" if any(len(set(r)) < len(r) for _, rows in parts for r in rows) else "not")
     graph, beliefs = graph_of(atoms, parts), make_beliefs(dice, atoms)
     layer = belief_layer(graph.rules)
-    found, _ = layer(torch.tensor(beliefs, dtype=torch.float64), Incidence.of(graph))
+    found, _ = layer(torch.tensor(beliefs, dtype=torch.float64), Incidence.from_graph(graph))
     expected = oracle.paper_iteration(beliefs, [(satisfying(rule), rows) for rule, rows in parts], LOG_ZERO)
     torch.testing.assert_close(found, torch.tensor(expected, dtype=torch.float64), rtol=0, atol=1e-6)
 

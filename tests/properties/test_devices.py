@@ -69,18 +69,18 @@ class Case:
     objectives: tuple[Objective, ...]
 
     @classmethod
-    def of(cls, model: R2N, graph: FactorGraph, evidence: Evidence, kind: Any, norms: bool = False) -> "Case":
+    def from_model(cls, model: R2N, graph: FactorGraph, evidence: Evidence, kind: Any, norms: bool = False) -> "Case":
         negatives = draw_negatives(model.base, evidence, TrainingOptions(), np.random.default_rng(0))
         targets = targets_of(model.base, graph, evidence, negatives)
         known, hidden = known_states(model.base, graph.atoms, evidence), torch.rand(len(graph.atoms)) < 0.5
-        step = Step.of(model.collate(graph, kind).to(META), targets, known)
+        step = Step.from_batch(model.collate(graph, kind).to(META), targets, known)
         model = model.to(META)
         return cls(
             model, step, hidden.to(META), tuple(Objective(model, evidence, each) for each in options(model, norms))
         )
 
     def predictions(self, *, hides: bool) -> Predictions:
-        return self.model.train()(self.step.layout, hidden=self.hidden if hides else None, known=self.step.known)
+        return self.model.train()(self.step.batch, hidden=self.hidden if hides else None, known=self.step.known)
 
     def descend(self, *, hides: bool) -> None:
         """Forward, all losses and backward, as training does it, and forward as an evaluation does it."""
@@ -93,7 +93,7 @@ class Case:
 
     def answered(self) -> Predictions:
         with torch.no_grad():
-            return self.model.eval()(self.step.layout, known=self.step.known, rule_outputs=False)
+            return self.model.eval()(self.step.batch, known=self.step.known, rule_outputs=False)
 
 
 def options(model: R2N, norms: bool) -> list[TrainingOptions]:
@@ -116,7 +116,7 @@ def watched(case: Case) -> Iterator[Case]:
 
 def stays(model: R2N, kind: str, graph: FactorGraph = GRAPH, evidence: Evidence = EVIDENCE) -> None:
     """No step leaves the device; over grids, one that hides atoms goes another way than one that does not."""
-    with watched(Case.of(model, graph, evidence, kind)) as case:
+    with watched(Case.from_model(model, graph, evidence, kind)) as case:
         for hides in (True, False) if kind == "grid" else (True,):
             case.descend(hides=hides)
 
@@ -164,7 +164,7 @@ def test_features(options: dict[str, Any]) -> None:
 
 
 def test_every_t_norm() -> None:
-    with watched(Case.of(build(), GRAPH, EVIDENCE, "dense", norms=True)) as case:
+    with watched(Case.from_model(build(), GRAPH, EVIDENCE, "dense", norms=True)) as case:
         case.descend(hides=True)
 
 
@@ -198,7 +198,7 @@ PLANTED: dict[str, Any] = {
 
 
 def test_a_planted_tensor_of_the_cpu_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    formula, case = ComplEx.formula, Case.of(build(), GRAPH, EVIDENCE, "dense")
+    formula, case = ComplEx.formula, Case.from_model(build(), GRAPH, EVIDENCE, "dense")
     with watched(case):
         case.descend(hides=False)
         for plant in PLANTED.values():

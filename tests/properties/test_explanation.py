@@ -37,8 +37,8 @@ def key(rerun: Rerun, ground_rule: GroundRule) -> Key:
 
 def plain_names(rerun: Rerun, codes: Sequence[int]) -> list[str]:
     """Atoms as text; a reciprocal as the atom that it says the same as."""
-    mirrored = {rerun.directions(code)[-1]: code for code in range(rerun.known.base.size)}
-    return rerun.base.names(np.array([mirrored.get(code, code) for code in codes]))
+    reciprocal = {rerun.directions(code)[-1]: code for code in range(rerun.known.base.size)}
+    return rerun.base.names(np.array([reciprocal.get(code, code) for code in codes]))
 
 
 def by_key(pairs: Iterable[tuple[Key, float]]) -> dict[Key, list[float]]:

@@ -90,7 +90,8 @@ def make_rerun(dice: Random) -> Rerun:
     encoders = {"thing": Lengths()} if reads_by_module else {}
     model = shaken(R2N.build(known, options, encoders=encoders), seed_of(dice)).eval()
     grounder = dice.choice((FullGrounder(), KnownBodyGrounder(), BackwardGrounder(1, 2)))
-    return Rerun(model, known, options, GroundedOnDemand.of(known, grounder) if layers else Ungrounded(), encoders)
+    source = GroundedOnDemand.from_knowledge(known, grounder) if layers else Ungrounded()
+    return Rerun(model, known, options, source, encoders)
 
 
 def expected_effects(rerun: Rerun, code: int) -> dict[tuple[str, str], float]:

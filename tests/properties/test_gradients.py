@@ -62,7 +62,7 @@ def test_reasoning_layer(aggregation: str, ordered: bool, dense: bool) -> None:
     _, graph = toy()
     chosen = Choices(aggregation, residual=not dense, isolated="keep", ordered=ordered)
     layer = layer_for(graph, chosen, seed=5, dim=2)
-    incidence = Incidence.of(graph, dense=dense)
+    incidence = Incidence.from_graph(graph, dense=dense)
 
     def call(parameters: dict[str, Tensor], atoms: Tensor) -> Tensor:
         updated, rules = functional_call(layer, parameters, (atoms, incidence))
@@ -134,11 +134,11 @@ def test_the_whole_network_under_both_losses(reads: EvidenceInput) -> None:
     network = shaken(R2N.build(knowledge, dim=2, layers=2, evidence_input=reads), seed=7)
     rows = torch.arange(len(graph.atoms))
     hidden, known = rows % 3 == 0, torch.tensor([UNKNOWN, FALSE, TRUE])[rows % 3]
-    names, layout = [name for name, _ in network.named_parameters()], network.collate(graph)
+    names, batch = [name for name, _ in network.named_parameters()], network.collate(graph)
 
     def total(*values: Tensor) -> Tensor:
         parameters = dict(zip(names, values, strict=True))
-        found = functional_call(network, parameters, (layout,), {"hidden": hidden, "known": known})
+        found = functional_call(network, parameters, (batch,), {"hidden": hidden, "known": known})
         out = torch.cat(found.rules)
         semantic = binary_cross_entropy(out, torch.arange(len(out)) % 3 == 0)
         return binary_cross_entropy(found.atoms, rows % 2 == 0) + 0.3 * semantic

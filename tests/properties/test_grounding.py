@@ -156,7 +156,7 @@ def test_each_query_has_the_neighbourhood_that_it_has_alone(asks: Asked, grounde
         assert pairs.tolist() == sorted(map(list, set(map(tuple, pairs.tolist()))))
         assert set(pairs[:, 1].tolist()) == set(range(len(part))), "no ground rule without a query"
     together = [{row for each in alone for row in each[j]} for j in range(len(world.theory.rules))]
-    whole = named(known, grounder.ground(store, queries))
-    event("more together" if any(len(a) < len(b) for a, b in zip(together, whole, strict=True)) else "the union")
+    full = named(known, grounder.ground(store, queries))
+    event("more together" if any(len(a) < len(b) for a, b in zip(together, full, strict=True)) else "the union")
     some = grounder.neighbourhoods(store, queries[::2])
     assert of_each(known, some, len(queries[::2])) == alone[::2]

@@ -123,8 +123,8 @@ def test_an_unrelated_rule_changes_nothing(dice: Random) -> None:
     atoms = vectors(len(graph.atoms), 3, seed)
     expected, found = run(fewer, atoms, without), run(layers, atoms, graph)
     touched = {row for rows in graph.neighbours[-1].tolist() for row in rows}
-    felt = oracle.reach(rows_of(graph), touched, LAYERS - 1)[-1]
-    far = [row for row in range(len(graph.atoms)) if row not in felt]
+    reachable = oracle.reach(rows_of(graph), touched, LAYERS - 1)[-1]
+    far = [row for row in range(len(graph.atoms)) if row not in reachable]
     torch.testing.assert_close(found[far], expected[far], **CLOSE)
 
 
@@ -142,7 +142,7 @@ def without_last_rule(layer: ReasoningLayer) -> ReasoningLayer:
 
 def run(layers: list[ReasoningLayer], atoms: Tensor, graph: FactorGraph) -> Tensor:
     for layer in layers:
-        atoms, _ = layer(atoms, Incidence.of(graph))
+        atoms, _ = layer(atoms, Incidence.from_graph(graph))
     return atoms
 
 
@@ -151,7 +151,7 @@ def run(layers: list[ReasoningLayer], atoms: Tensor, graph: FactorGraph) -> Tens
 def test_no_semantic_weight_is_no_rule_output(dice: Random) -> None:
     """With semantic_weight = 0, training gives the weights of a network that has no rule output, bit for bit."""
     setting, seed = make_setting(dice), seed_of(dice)
-    evidence, source = setting.knowledge.evidence, GroundedOnDemand.of(setting.knowledge, FullGrounder())
+    evidence, source = setting.knowledge.evidence, GroundedOnDemand.from_knowledge(setting.knowledge, FullGrounder())
     networks = []
     for has_output in (True, False):
         network = shaken(R2N.build(setting.knowledge, input="distmult", dim=3, layers=1), seed)

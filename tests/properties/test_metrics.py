@@ -177,8 +177,8 @@ def judged(
         parts[:] = [part.astype(np.float64) for part in parts]
     result = evaluator.finalize()
     return {
-        (side, kind, ours): result.get_metric(f"{side}.{kind}.{theirs}")
-        for side in ("head", "tail", "both")
+        (pattern, kind, ours): result.get_metric(f"{pattern}.{kind}.{theirs}")
+        for pattern in ("head", "tail", "both")
         for kind in ("optimistic", "realistic", "pessimistic")
         for ours, theirs in names.items()
     }
@@ -196,11 +196,11 @@ def ours(scores: np.ndarray, asked: np.ndarray, known: np.ndarray) -> dict[tuple
     atoms = codes(asked)
     queries = Evidence(atoms, np.ones(len(atoms), bool))
     found: dict[tuple[str, str, str], float] = {}
-    for side, positions in (("head", (0,)), ("tail", (1,)), ("both", None)):
-        options = EvaluationOptions(sides=positions, memory=64 * BYTES_BY_CODE)
+    for pattern, positions in (("head", (0,)), ("tail", (1,)), ("both", None)):
+        options = EvaluationOptions(positions=positions, memory=64 * BYTES_BY_CODE)
         report = rank(scores.ravel().__getitem__, queries, base, Filter(codes(known), ()), options)
         kinds = {"realistic": report.metrics, **report.ties}
-        found |= {(side, kind, name): value for kind, part in kinds.items() for name, value in part.items()}
+        found |= {(pattern, kind, name): value for kind, part in kinds.items() for name, value in part.items()}
     return found
 
 

@@ -36,7 +36,7 @@ from tests.one_way import (
     run_in,
 )
 from tests.oracles import grounding as oracle
-from tests.oracles.atom_logit import atom_logit, mirror, with_mirrors
+from tests.oracles.atom_logit import atom_logit, reciprocal, reciprocal_world
 from tests.oracles.grounding import GroundAtom, World
 from tests.oracles.message_passing import Choices
 from tests.oracles.negatives import is_closed
@@ -67,7 +67,7 @@ def draw(seed: int) -> Asked:
         world, _ = make_candidates(dice, (world, []))
     plain = knowledge_of(world)
     knowledge = with_reciprocals(plain) if one_in(2, dice) else plain
-    world = with_mirrors(world, knowledge) if knowledge is not plain else world
+    world = reciprocal_world(world, knowledge) if knowledge is not plain else world
     choices = make_choices(dice, dice.choice(AGGREGATIONS))
     network = R2N.build(knowledge, **draw_options(dice, world.theory, choices))
     size = plain.base.size
@@ -82,11 +82,11 @@ def draw(seed: int) -> Asked:
 def test_asked_together_or_alone_by_anybody_and_by_plain_loops(strategy: str, seed: int) -> None:
     asked, chosen = draw(seed), STRATEGIES[strategy]
     evidence = asked.knowledge.evidence
-    source = GroundedOnDemand.of(asked.knowledge, chosen.grounder)
+    source = GroundedOnDemand.from_knowledge(asked.knowledge, chosen.grounder)
     together = AtomLogits(asked.network, source, evidence)(asked.codes)
     np.testing.assert_array_equal(AtomLogits(asked.network, source, evidence)(asked.codes), together, "to the bit")
     assert together.shape == asked.codes.shape
-    unprepared = GroundedOnDemand.of(asked.knowledge, chosen.grounder)  # has heard nothing of the other atoms
+    unprepared = GroundedOnDemand.from_knowledge(asked.knowledge, chosen.grounder)  # knows nothing of the other atoms
     named = named_atoms(asked.knowledge, asked.codes[:BY_LOOPS])
     by_loops = [atom_logit(asked.network, asked.world, chosen.alone, atom, asked.choices) for atom in named]
     np.testing.assert_allclose(together[:BY_LOOPS], by_loops, **CLOSE)
@@ -106,7 +106,7 @@ def test_a_row_of_candidates_has_the_logits_of_its_atoms(strategy: str, seed: in
     """Each position of each predicate, as it is asked for in a ranking; some rows twice, in any order."""
     asked = draw(seed)
     base, dice = knowledge_of(asked.world).base, np.random.default_rng(seed)
-    source = GroundedOnDemand.of(asked.knowledge, STRATEGIES[strategy].grounder)
+    source = GroundedOnDemand.from_knowledge(asked.knowledge, STRATEGIES[strategy].grounder)
     logits = AtomLogits(asked.network, source, asked.knowledge.evidence)
     for start, end in pairwise(base.offsets):
         assert_rows_are_their_atoms(logits, base, start + dice.integers(0, max(1, end - start), 5 * (end > start)))
@@ -166,7 +166,7 @@ def test_evaluate_and_predict_agree_on_random_problems(seed: int, tmp_path: Path
     assert run.evaluate("test").metrics["brier"] == pytest.approx(
         brier(predictor.logits(queries.atoms), queries.truth), abs=1e-6
     )
-    source = GroundedOnDemand.of(knowledge_in(problem), STRATEGIES[strategy].grounder)
+    source = GroundedOnDemand.from_knowledge(knowledge_in(problem), STRATEGIES[strategy].grounder)
     logits = AtomLogits(run.model, source, knowledge_in(problem).evidence)
     np.testing.assert_allclose(predictor.logits(everything), logits(everything), **CLOSE)
     for code in queries.atoms[:3]:
@@ -212,9 +212,10 @@ def draw_rules(seed: int) -> Drawn:
 def both(drawn: Drawn, grounder: Any) -> tuple[AtomLogits, AtomLogits]:
     """Logits without the rules, and those of the network of a theory that never had them."""
     evidence, rest = drawn.knowledge.evidence, knowledge_without(drawn.knowledge, drawn.names)
-    found = AtomLogits(drawn.network, GroundedOnDemand.of(drawn.knowledge, grounder), evidence)
+    found = AtomLogits(drawn.network, GroundedOnDemand.from_knowledge(drawn.knowledge, grounder), evidence)
     other = network_without(drawn.network, drawn.knowledge, drawn.names, drawn.options)
-    return found.without_rules(drawn.names), AtomLogits(other, GroundedOnDemand.of(rest, grounder), evidence)
+    source = GroundedOnDemand.from_knowledge(rest, grounder)
+    return found.without_rules(drawn.names), AtomLogits(other, source, evidence)
 
 
 @pytest.mark.parametrize("seed", first_of(HUNDRED, 8))
@@ -228,7 +229,7 @@ def test_it_is_the_network_of_a_theory_that_never_had_the_rule(strategy: str, se
 def test_the_rules_that_are_left_out_make_a_difference() -> None:
     changed = 0
     for drawn in map(draw_rules, HUNDRED[::5]):
-        source = GroundedOnDemand.of(drawn.knowledge, STRATEGIES["full"].grounder)
+        source = GroundedOnDemand.from_knowledge(drawn.knowledge, STRATEGIES["full"].grounder)
         logits = AtomLogits(drawn.network, source, drawn.knowledge.evidence)
         changed += not np.allclose(logits(drawn.codes), logits.without_rules(drawn.names)(drawn.codes))
     assert changed >= 4
@@ -266,7 +267,7 @@ def test_what_is_proved_through_a_rule_goes_with_it(grounder: BackwardGrounder) 
     less = 0
     for seed in range(20):
         drawn = draw_chains(seed)
-        evidence, source = drawn.knowledge.evidence, GroundedOnDemand.of(drawn.knowledge, grounder)
+        evidence, source = drawn.knowledge.evidence, GroundedOnDemand.from_knowledge(drawn.knowledge, grounder)
         found, expected = (logits(drawn.codes) for logits in both(drawn, grounder))
         np.testing.assert_allclose(found, expected, **EXACT)
         dropped = without_rules(FullGraph(source.around(drawn.codes)), drawn.names)
@@ -305,8 +306,8 @@ def draw_hidden(dice: Random) -> LeftOut:
     others = dice.sample(ground_atoms(world.theory, world.members), min(2, plain.base.size))
     knowledge = with_reciprocals(plain) if one_in(3, dice) else plain
     if knowledge is not plain:
-        world = with_mirrors(world, knowledge)
-        hidden = hidden + [mirror(atom) for atom in hidden if len(atom) == 3]
+        world = reciprocal_world(world, knowledge)
+        hidden = hidden + [reciprocal(atom) for atom in hidden if len(atom) == 3]
     left = replace(world, facts=world.facts - set(hidden), false_facts=world.false_facts - set(hidden))
     asked = sorted({*dice.sample(hidden, min(3, len(hidden))), *others})
     return LeftOut(world, knowledge, hidden, left, asked)
@@ -314,11 +315,11 @@ def draw_hidden(dice: Random) -> LeftOut:
 
 def own(ground_rules: set[GroundRule], atom: GroundAtom) -> set[GroundRule]:
     """Those that messages to the atom can come from."""
-    felt, before = {atom}, set[GroundAtom]()
-    while felt != before:
-        before = set(felt)
-        felt |= {other for _, row in ground_rules if felt.intersection(row) for other in row}
-    return {(j, row) for j, row in ground_rules if felt.intersection(row)}
+    reachable, before = {atom}, set[GroundAtom]()
+    while reachable != before:
+        before = set(reachable)
+        reachable |= {other for _, row in ground_rules if reachable.intersection(row) for other in row}
+    return {(j, row) for j, row in ground_rules if reachable.intersection(row)}
 
 
 def own_in(graph: FactorGraph, atom: GroundAtom, knowledge: KnowledgeBase) -> set[GroundRule]:
@@ -336,10 +337,10 @@ def own_in(graph: FactorGraph, atom: GroundAtom, knowledge: KnowledgeBase) -> se
 def test_no_ground_rule_is_there_because_of_what_is_left_out(strategy: str, dice: Random) -> None:
     drawn, chosen = draw_hidden(dice), ALL[strategy]
     base, language = drawn.knowledge.base, drawn.knowledge.language
-    source = GroundedOnDemand.of(drawn.knowledge, chosen.grounder)
+    source = GroundedOnDemand.from_knowledge(drawn.knowledge, chosen.grounder)
     asked = np.sort(codes_of(base, language, drawn.asked))
     hidden = np.sort(codes_of(base, language, drawn.hidden))
-    whole = source.around(asked)
+    full = source.around(asked)
     graph = source.around(asked, without=hidden)
     assert graph.atoms[: graph.answered].tolist() == asked.tolist()
     changed = False
@@ -347,7 +348,7 @@ def test_no_ground_rule_is_there_because_of_what_is_left_out(strategy: str, dice
         rows = oracle.rows(drawn.left, chosen.alone(drawn.left, atom))
         expected = own({(j, row) for j, per_rule in enumerate(rows) for row in per_rule}, atom)
         assert own_in(graph, atom, drawn.knowledge) == expected
-        changed |= own_in(whole, atom, drawn.knowledge) != expected
+        changed |= own_in(full, atom, drawn.knowledge) != expected
     event(f"{strategy}: {'it makes a difference' if changed else 'no difference'}")
     assert not (changed and strategy == "full")
 

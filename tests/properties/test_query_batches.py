@@ -1,4 +1,4 @@
-"""One batch of all queries asks what a step over the whole graph asks: the same losses, the same gradients."""
+"""One batch of all queries asks what a step over the full graph asks: the same losses, the same gradients."""
 
 from dataclasses import replace
 from random import Random
@@ -55,7 +55,7 @@ def hidden_in(step: Step) -> Tensor:
 
 def losses_of(network: R2N, objective: Objective, step: Step) -> tuple[Losses, list[Tensor]]:
     hidden = hidden_in(step)
-    found = objective.losses(step, network(step.layout, hidden=hidden, known=step.known), hidden)
+    found = objective.losses(step, network(step.batch, hidden=hidden, known=step.known), hidden)
     network.zero_grad()
     if found.total.requires_grad:
         found.total.backward()
@@ -78,17 +78,17 @@ def only_of(step: Step, evidence: r2n.Evidence) -> Step:
 def test_one_batch_without_sampling_is_the_whole_graph(strategy: str, dice: Random) -> None:
     knowledge = draw_knowledge(dice)
     network, options, evidence = draw_network(dice, knowledge), draw_training(dice, knowledge), knowledge.evidence
-    source = GroundedOnDemand.of(knowledge, STRATEGIES[strategy].grounder)
+    source = GroundedOnDemand.from_knowledge(knowledge, STRATEGIES[strategy].grounder)
     objective = Objective(network, evidence, options)
-    (whole,) = make_batches(network, source, evidence, options).steps
-    if options.regularisation == "off" and source.whole is not None:
-        whole = only_of(whole, evidence)
+    (full,) = make_batches(network, source, evidence, options).steps
+    if options.regularisation == "off" and source.full_graph is not None:
+        full = only_of(full, evidence)
     batched = options.model_copy(update={"batch_size": len(evidence) + 1, "leave_one_out": False})
     batches = QueryBatches(network, source, evidence, batched)
     (batch,) = batches.epoch(torch.Generator())
-    event(f"{strategy}: {'some' if len(whole.graph) else 'no'} ground rules, {len(whole.targets.asked) > 0} asked")
-    assert batch.graph.atoms[batch.targets.asked].tolist() == whole.graph.atoms[whole.targets.asked].tolist()
-    expected, gradients = losses_of(network, objective, whole)
+    event(f"{strategy}: {'some' if len(full.graph) else 'no'} ground rules, {len(full.targets.asked) > 0} asked")
+    assert batch.graph.atoms[batch.targets.asked].tolist() == full.graph.atoms[full.targets.asked].tolist()
+    expected, gradients = losses_of(network, objective, full)
     found, batch_gradients = losses_of(network, objective, batch)
     for part in ("supervised", "semantic", "fuzzy", "total"):
         torch.testing.assert_close(
@@ -106,14 +106,14 @@ def test_what_is_asked_once_counts_in_small_batches_as_in_the_whole(strategy: st
     knowledge = draw_knowledge(dice)
     network, evidence = draw_network(dice, knowledge), knowledge.evidence
     options = TrainingOptions(corrupted_positions=(), semantic_weight=0)
-    source = GroundedOnDemand.of(knowledge, STRATEGIES[strategy].grounder)
-    (whole,) = make_batches(network, source, evidence, options).steps
+    source = GroundedOnDemand.from_knowledge(knowledge, STRATEGIES[strategy].grounder)
+    (full,) = make_batches(network, source, evidence, options).steps
     batched = options.model_copy(update={"batch_size": dice.choice((1, 2, 3)), "leave_one_out": False})
     steps = list(QueryBatches(network, source, evidence, batched).epoch(torch.Generator()))
     event(f"{len(steps) > 1}")
     network.evidence_input = "off"  # counts what is hidden alone, whose number differs from step to step
     objective = Objective(network, evidence, options)
-    _, expected = losses_of(network, objective, whole)
+    _, expected = losses_of(network, objective, full)
     found = [losses_of(network, objective, step)[1] for step in steps]
     for parts, of_whole in zip(zip(*found, strict=True), expected, strict=True):
         torch.testing.assert_close(torch.stack(parts).mean(0), of_whole, **CLOSE)

@@ -62,7 +62,7 @@ def gradients(value: Tensor, inputs: list[Tensor]) -> list[Tensor]:
 
 
 def library(layer: ReasoningLayer, atoms: Tensor, graph: FactorGraph, **way: bool) -> list[Tensor]:
-    updated, rules = layer(atoms, Incidence.of(graph, **way))
+    updated, rules = layer(atoms, Incidence.from_graph(graph, **way))
     return [updated, *rules]
 
 
@@ -115,7 +115,7 @@ def test_a_box_stands_where_every_substitution_does(dice: Random) -> None:
     """The property above compares three ways only if the dense one is taken."""
     graph = make_setting(dice).graph
     for dense in (True, False):
-        incidence = Incidence.of(graph, dense=dense)
+        incidence = Incidence.from_graph(graph, dense=dense)
         for rule, rows, shape in zip(incidence.rules, graph.neighbours, graph.shapes, strict=True):
             assert isinstance(rule.index, Box if dense and shape is not None and len(rows) else Indexed)
 
@@ -206,9 +206,9 @@ def whole_graph(text: str) -> tuple[KnowledgeBase, FactorGraph]:
     return knowledge, FactorGraph.from_grounding(grounding, atoms=np.arange(knowledge.base.size))
 
 
-def outputs(network: R2N, layout: GraphBatch) -> tuple[Predictions, list[Tensor]]:
+def outputs(network: R2N, batch: GraphBatch) -> tuple[Predictions, list[Tensor]]:
     """What the network says, and the gradient of a number that feels all of it."""
-    said = network(layout)
+    said = network(batch)
     parts = [said.atoms, *said.rules]
     feels = sum((part * torch.arange(1.0, len(part) + 1).double().cos()).sum() for part in parts)
     assert isinstance(feels, Tensor)

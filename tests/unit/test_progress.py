@@ -69,16 +69,16 @@ def test_a_phase_that_counts_nothing_is_announced_and_goes_on(clock: Clock, caps
     shown = PhaseProgress(clock=clock)
     shown.look()
     shown.detail(loss="of no phase")
-    shown("lay out", 0, 0)
-    assert capsys.readouterr().err == "lay out ...\n"
+    shown("collate", 0, 0)
+    assert capsys.readouterr().err == "collate ...\n"
     for _ in range(14):
         clock.now += 0.5
         shown.look()
-    assert capsys.readouterr().err == "lay out 5 s\n"
-    shown("lay out", 1_234, 0)
+    assert capsys.readouterr().err == "collate 5 s\n"
+    shown("collate", 1_234, 0)
     clock.now += 3600
     shown.look()
-    assert capsys.readouterr().err == "lay out 1,234, 1 h 0 min\n"
+    assert capsys.readouterr().err == "collate 1,234, 1 h 0 min\n"
 
 
 @pytest.mark.parametrize(
@@ -138,13 +138,13 @@ def test_a_silent_phase_is_looked_at(monkeypatch: pytest.MonkeyPatch, capsys: py
     monkeypatch.setattr(module, "SECONDS_BETWEEN_LOOKS", 0.01)
     monkeypatch.setattr(module, "SECONDS_BETWEEN_LINES", 0.05)
     with progress("work") as shown:
-        shown("lay out", 0, 0)
+        shown("collate", 0, 0)
         deadline = time.monotonic() + 10
         lines: list[str] = []
         while len(lines) < 3 and time.monotonic() < deadline:
             time.sleep(0.01)
             lines += capsys.readouterr().err.splitlines()
-    assert lines[:3] == ["lay out ...", "lay out 0 s", "lay out 0 s"]
+    assert lines[:3] == ["collate ...", "collate 0 s", "collate 0 s"]
 
 
 def test_on_a_terminal_standard_output_is_left_alone(

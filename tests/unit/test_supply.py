@@ -85,7 +85,7 @@ def test_a_licence_that_is_not_allowed_is_named(expression: str, not_allowed: li
 
 def test_a_bill_that_leaves_a_package_out_is_told() -> None:
     licences = [{"license": {"id": "MIT"}}]
-    whole = {"components": [{"name": "Lark", "version": "1.3.1", "licenses": licences}]}
-    assert left_out(whole, {"lark": "1.3.1"}) == []
-    assert left_out(whole, {"lark": "1.3.0", "rich": "15.0.0"}) == ["lark==1.3.0", "rich==15.0.0"]
+    full = {"components": [{"name": "Lark", "version": "1.3.1", "licenses": licences}]}
+    assert left_out(full, {"lark": "1.3.1"}) == []
+    assert left_out(full, {"lark": "1.3.0", "rich": "15.0.0"}) == ["lark==1.3.0", "rich==15.0.0"]
     assert left_out({"components": [{"name": "lark", "version": "1.3.1"}]}, {"lark": "1.3.1"}) == ["lark==1.3.1"]

@@ -15,7 +15,7 @@ from r2n.errors import ConfigError, DataError, Location
 from r2n.logic.formula import quoted, unescaped
 from r2n.logic.theory import Theory
 
-# Runs of space are taken whole (++, *+), so that a long one is read once, whatever comes behind it.
+# Runs of space are taken in full (++, *+), so that a long one is read once, whatever comes behind it.
 _ATOM = re.compile(r"""\s*+(!?)\s*+("(?:[^"\\]|\\.)*"|'[^']*'|[^\s("']++)\s*+\((.*)\)\s*+\.?\s*+\Z""", re.S)
 _TERM = re.compile(r"""\s*+("(?:[^"\\]|\\.)*"|'[^']*'|[^,"'\s]++(?:\s++[^,"'\s]++)*+)\s*+(,|\Z)""")
 _UNQUOTED = re.compile(r"[\w/@#][\w/@#.:+^-]*\Z")
@@ -45,9 +45,9 @@ class AtomText:
     @property
     def where(self) -> Location:
         """Where the terms begin."""
-        return self.place(0)
+        return self.location(0)
 
-    def place(self, term: int | None) -> Location:
+    def location(self, term: int | None) -> Location:
         """Where a term stands, or (None) the predicate."""
         return Location(None, 1, self.columns[0 if term is None else term + 1], self.text)
 

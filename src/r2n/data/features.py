@@ -33,7 +33,7 @@ from r2n.data.records import (
 from r2n.errors import ConfigError, DataError, Location, nearest
 from r2n.logic.language import Domain, Language
 
-WORD = r"[^\W_]+"  # letters and digits of any script; an underscore parts words as a blank does
+WORD = r"[^\W_]+"  # letters and digits of any script; an underscore parts words as a space does
 WordWeights = Literal["binary", "count", "tfidf"]
 
 
@@ -109,14 +109,14 @@ Vectors = Float[np.ndarray, "rows *shape"]
 class FeatureRows:
     """Rows of features of a source: a constant each, with its text, its vector, or both.
 
-    `labels` is what people call the constants. `blank` marks rows that name a constant and nothing more.
+    `labels` is what people call the constants. `empty` marks rows that name a constant and nothing more.
     """
 
     source: str
     constants: pa.Array
     texts: pa.Array | None
     vectors: Vectors | None
-    blank: Bool[np.ndarray, " rows"]
+    empty: Bool[np.ndarray, " rows"]
     rows: Int64[np.ndarray, " rows"]
     locate: Locate
     faults: tuple[Fault, ...] = ()
@@ -126,7 +126,7 @@ class FeatureRows:
         """These rows minus the bad ones, which `error` explains by their row in the source."""
         if not bad.any():
             return self
-        names = ("constants", "texts", "labels", "vectors", "blank", "rows")
+        names = ("constants", "texts", "labels", "vectors", "empty", "rows")
         kept = {name: _taken(getattr(self, name), np.flatnonzero(~bad)) for name in names}
         return replace(self, **kept, faults=(*self.faults, Fault(self.rows[bad], error)))
 
@@ -145,7 +145,7 @@ class FeatureRows:
                 hint = "a feature is a finite number (within single precision); fill the gap, or leave the row out"
                 return DataError(what, where=given.locate(row), hint=hint)
 
-            rows = rows.without(~finite & ~rows.blank, not_finite)
+            rows = rows.without(~finite & ~rows.empty, not_finite)
         encoded = rows.constants.dictionary_encode().indices.to_numpy()
         _, first = np.unique(encoded, return_index=True)
         is_repeated = np.ones(len(encoded), bool)
@@ -190,27 +190,27 @@ def feature_rows(
         hint = "name the constant, or take the row out"
         return DataError("here are features of no constant", where=records.locate(row, keys), hint=hint)
 
-    records = records.without(_is_blank(records.columns[keys]), no_constant).with_constants(keys)
-    texts, blank, bad = None, np.zeros(len(records.rows), bool), np.zeros(len(records.rows), bool)
+    records = records.without(_is_empty(records.columns[keys]), no_constant).with_constants(keys)
+    texts, empty, bad = None, np.zeros(len(records.rows), bool), np.zeros(len(records.rows), bool)
     if text is not None:
         column = records.column(text)
         texts = pc.fill_null(records.columns[column], "")
-        blank = _is_blank(texts)
-        filled = texts.filter(pa.array(~blank))
+        empty = _is_empty(texts)
+        filled = texts.filter(pa.array(~empty))
         if len(filled) and _numbers([filled], "TRY_CAST(trim(t0) AS DOUBLE)").null_count == 0:
             what = f"the column '{text}' is taken for text, but holds numbers: '{filled[0].as_py()}'"
             hint = f'for numbers write vector = ["{text}"]'
-            raise DataError(what, where=records.locate(int(records.rows[np.flatnonzero(~blank)[0]]), column), hint=hint)
+            raise DataError(what, where=records.locate(int(records.rows[np.flatnonzero(~empty)[0]]), column), hint=hint)
     vectors, error = None, no_constant
     if vector:
         vectors, without_vector, bad, error = _read_vectors(records, [records.column(name) for name in vector])
-        blank = blank | without_vector
+        empty = empty | without_vector
     labels = None if label is None else pc.fill_null(pc.cast(records.columns[records.column(label)], pa.string()), "")
-    found = (records.source, records.columns[keys], texts, vectors, blank, records.rows, records.locate)
+    found = (records.source, records.columns[keys], texts, vectors, empty, records.rows, records.locate)
     return FeatureRows(*found, records.faults, labels).without(bad, error).checked()
 
 
-def _is_blank(column: pa.Array) -> np.ndarray:
+def _is_empty(column: pa.Array) -> np.ndarray:
     return pc.equal(pc.utf8_trim_whitespace(pc.fill_null(column, "")), "").to_numpy(zero_copy_only=False)
 
 
@@ -231,8 +231,8 @@ def _read_vectors(records: Records, columns: list[int]) -> ReadVectors:
     A column holds a number a row, or the only one a list of numbers; wrong are rows with another length or no numbers.
     """
     cells = [records.columns[column] for column in columns]
-    blank = np.logical_and.reduce([_is_blank(column) for column in cells])
-    filled = cells[0].filter(pa.array(~blank))
+    empty = np.logical_and.reduce([_is_empty(column) for column in cells])
+    filled = cells[0].filter(pa.array(~empty))
     are_lists = len(columns) == 1 and len(filled) > 0 and (filled[0].as_py() or "").lstrip().startswith("[")
     numbers = ", ".join(f"TRY_CAST(trim(t{i}) AS DOUBLE)" for i in range(len(cells)))
     lists = _numbers(cells, "TRY_CAST(trim(t0) AS DOUBLE[])" if are_lists else f"[{numbers}]")
@@ -260,7 +260,7 @@ def _read_vectors(records: Records, columns: list[int]) -> ReadVectors:
         what = f"a vector of {sizes[at]} numbers, where that at {other} has {width}"
         return DataError(what, where=where, hint="all vectors of a domain have one length")
 
-    return _single_precision(vectors), blank, ~good & ~blank, error
+    return _single_precision(vectors), empty, ~good & ~empty, error
 
 
 def _single_precision(vectors: np.ndarray) -> np.ndarray:
@@ -442,12 +442,12 @@ def _from_mapping(given: Mapping[object, object]) -> FeatureRows:
         return row_location("features", row)
 
     keys, values = [str(key) for key in given], list(given.values())
-    blank, constants = np.zeros(len(keys), bool), pa.array(keys, pa.string())
-    rows = FeatureRows("features", constants, None, None, blank, np.arange(len(keys)), locate)
+    empty, constants = np.zeros(len(keys), bool), pa.array(keys, pa.string())
+    rows = FeatureRows("features", constants, None, None, empty, np.arange(len(keys)), locate)
     are_texts = [isinstance(value, str) for value in values]
     if all(are_texts):
-        blank = np.array([not str(value).strip() for value in values], bool)
-        return replace(rows, texts=pa.array([str(value) for value in values], pa.string()), blank=blank)
+        empty = np.array([not str(value).strip() for value in values], bool)
+        return replace(rows, texts=pa.array([str(value) for value in values], pa.string()), empty=empty)
     if any(are_texts):
         row = are_texts.index(not are_texts[0])
         what = f"'{keys[row]}' has {'text' if are_texts[row] else 'numbers'}, unlike '{keys[0]}'"
@@ -476,7 +476,7 @@ def _of_domain(language: Language, domain: Domain, rows: FeatureRows, missing: s
     names = pa.array([language.constants[i] for i in members], pa.string())
     found = pc.fill_null(pc.index_in(names, value_set=rows.constants), -1).to_numpy().astype(np.int64)
     has_some = found >= 0
-    has_some[has_some] = ~rows.blank[found[has_some]]
+    has_some[has_some] = ~rows.empty[found[has_some]]
     if missing == "error" and not has_some.all():
         at, count = int(np.flatnonzero(~has_some)[0]), int((~has_some).sum())
         name, row = names[at].as_py(), int(found[at])

@@ -50,7 +50,7 @@ class HerbrandBase:
                 indices[domain] = index
         return indices
 
-    def place(self, domain: Domain, constants: np.ndarray) -> np.ndarray:
+    def index_in(self, domain: Domain, constants: np.ndarray) -> np.ndarray:
         """The index of constants (by id) in a domain, -1 if they are outside; same shape."""
         index = self._indices[domain]
         return constants if index is None else np.asarray(index[constants])
@@ -67,7 +67,7 @@ class HerbrandBase:
         code: np.ndarray = np.zeros((), np.int64)
         outside: np.ndarray = np.zeros((), bool)
         for domain, size, constants in zip(predicate.domains, self.shapes[index], columns, strict=True):
-            within = self.place(domain, constants)
+            within = self.index_in(domain, constants)
             outside = outside | (within < 0)
             code = code * size + within
         return np.where(outside, -1, code + self.offsets[index])
@@ -152,7 +152,7 @@ def closed_atoms(base: HerbrandBase, codes: Codes) -> Bool[np.ndarray, " atoms"]
         for part in predicate.closed_parts:
             inside = index == i
             for position, domain in enumerate(part):
-                inside[inside] = base.place(domain, arguments[inside, position]) >= 0
+                inside[inside] = base.index_in(domain, arguments[inside, position]) >= 0
             closed |= inside
     return closed
 
@@ -168,7 +168,7 @@ class QueryPattern:
     candidates: int
 
     @classmethod
-    def of(cls, base: HerbrandBase, predicate: int, position: int) -> "QueryPattern":
+    def from_base(cls, base: HerbrandBase, predicate: int, position: int) -> "QueryPattern":
         """A position of a predicate, given by its index."""
         shape = base.shapes[predicate]
         return cls(base, predicate, position, prod(shape[position + 1 :]), shape[position])
@@ -212,7 +212,7 @@ class RowIndex:
     starts: Int64[np.ndarray, " _"]
 
     @classmethod
-    def of(cls, rows: Codes) -> "RowIndex":
+    def from_rows(cls, rows: Codes) -> "RowIndex":
         """The index of things whose rows ascend."""
         first = np.flatnonzero(is_first(rows))
         return cls(rows[first], np.append(first, len(rows)).astype(np.int64))

@@ -14,7 +14,7 @@ def interruptible(connection: duckdb.DuckDBPyConnection, seconds: float | None =
     """Let Ctrl-C, or the end of so many `seconds` (InterruptException), end what the connection is asked within.
 
     On its own DuckDB stops the main thread alone, which then waits, deaf to any further Ctrl-C, until the others have
-    answered the whole query.
+    answered the query in full.
     """
     earlier, came = signal.getsignal(signal.SIGINT), False
     is_caught = threading.current_thread() is threading.main_thread() and callable(earlier)

@@ -58,14 +58,14 @@ def check_no_copying(evidence_input: str, options: TrainingOptions) -> None:
 
 def check_component_batches(options: TrainingOptions) -> None:
     """A loss over rows of atoms cannot be had from components of the graph."""
-    what = f"loss = '{options.loss}' compares atoms of the whole graph, so that it cannot be trained in batches"
+    what = f"loss = '{options.loss}' compares atoms of the full graph, so that it cannot be trained in batches"
     is_cut = options.batches is not None and options.compares_facts
     _refuse(is_cut, what, "take loss = 'bce', or leave training.batches out")
 
 
 def check_batches(options: TrainingOptions) -> None:
     """Refuse what cannot be cut in batches, or left out of none."""
-    what = "leave-one-out hides what a step asks, and a step over the whole graph asks everything"
+    what = "leave-one-out hides what a step asks, and a step over the full graph asks everything"
     _refuse(options.batch_size is None and bool(options.leave_one_out), what, "set training.batch_size")
     what = "training.batches cuts the graph, training.batch_size the facts: one of the two"
     both = options.batch_size is not None and options.batches is not None

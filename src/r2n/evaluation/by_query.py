@@ -37,7 +37,7 @@ class RankedQueries:
     pessimistic: Int32[np.ndarray, " ranks"]
 
     @classmethod
-    def of(cls, atoms: Codes, positions: np.ndarray, ranks: Ranks) -> "RankedQueries":
+    def from_ranks(cls, atoms: Codes, positions: np.ndarray, ranks: Ranks) -> "RankedQueries":
         """In order, and in as little memory as it needs."""
         order = np.lexsort((positions, atoms))
         both = (part[order].astype(np.int32) for part in (ranks.optimistic, ranks.pessimistic))

@@ -174,7 +174,7 @@ def _gain(gains: Logits, groups: Groups) -> float:
 
 
 def _parts(groups: Groups) -> Groups:
-    """A part for each atom: whole groups, the largest first, each to the part that is the smallest until then."""
+    """A part for each atom: complete groups, the largest first, each to the part that is the smallest until then."""
     sizes = np.bincount(groups)
     part_of, filled = np.zeros(len(sizes), np.int64), np.zeros(PARTS)
     for group in np.argsort(-sizes, kind="stable"):

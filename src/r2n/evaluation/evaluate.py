@@ -46,12 +46,12 @@ class RulesAlone:
         if sum(query.estimate() for query in queries) > MOST_GROUND_RULES:
             return None
         try:
-            counts = RuleCounts.of(store, rules)
+            counts = RuleCounts.from_store(store, rules)
         except GroundingError:  # the estimate was wrong
             return None
         atoms, number = np.unique(counts.codes, return_inverse=True)
-        masses = np.bincount(number, counts.confidences[counts.rule] * counts.counts**POWER, minlength=len(atoms))
-        return cls(counts.base, atoms, np.log(np.expm1(masses)))
+        weights = np.bincount(number, counts.confidences[counts.rule] * counts.counts**POWER, minlength=len(atoms))
+        return cls(counts.base, atoms, np.log(np.expm1(weights)))
 
     def __call__(self, codes: Codes) -> Float64[np.ndarray, " atoms"]:
         """The logits of atoms."""
@@ -66,12 +66,13 @@ class RulesAlone:
         self, predicate: int, position: int, given: Int64[np.ndarray, "rows positions"]
     ) -> Float64[np.ndarray, "rows candidates"]:
         """The logits of a predicate's atoms with each constant of the open position's domain, in its order."""
-        pattern = QueryPattern.of(self.base, predicate, position)
+        pattern = QueryPattern.from_base(self.base, predicate, position)
         if (predicate, position) not in self._patterns:
             part = slice(*np.searchsorted(self.atoms, pattern.bounds))
             at, candidates = pattern.located(self.atoms[part])
             order = np.argsort(at, kind="stable")
-            self._patterns[predicate, position] = RowIndex.of(at[order]), candidates[order], self.logits[part][order]
+            index, logits = RowIndex.from_rows(at[order]), self.logits[part]
+            self._patterns[predicate, position] = index, candidates[order], logits[order]
         index, candidates, logits = self._patterns[predicate, position]
         row, entry = index.entries(pattern.rows(given))
         found = np.full((len(given), pattern.candidates), UNREACHED)

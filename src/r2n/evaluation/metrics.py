@@ -273,7 +273,7 @@ def drawn(population: int, sample: int, seed: int) -> Int64[np.ndarray, " sample
 def intervals(
     ranks: Ranks, units: Int64[np.ndarray, " batch"], sample: int, population: int
 ) -> dict[str, tuple[float, float]]:
-    """For each metric of realistic ranks, an interval that has that of the whole population in 95 of 100 samples.
+    """For each metric of realistic ranks, an interval that has that of the population in 95 of 100 samples.
 
     The ranks of one unit (by number, below `sample`) were drawn together: the positions of a query. A metric is a ratio
     of two sums over units; the interval is normal, with the variance of its residuals, smaller by the share that was

@@ -30,7 +30,7 @@ class Filter:
     splits: tuple[str, ...]
 
     @classmethod
-    def of(cls, problem: Problem, splits: Sequence[str] | None = None) -> "Filter":
+    def from_problem(cls, problem: Problem, splits: Sequence[str] | None = None) -> "Filter":
         """The true atoms of some splits of a problem: `train`, and the names of its queries; all by default."""
         every = {TRAIN: problem.train, **problem.queries}
         chosen = tuple(every) if splits is None else tuple(splits)
@@ -49,8 +49,8 @@ def true_atoms(parts: Iterable[Evidence]) -> Codes:
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
-    """The share of process `number` of `count` in some work; `exchange` sends its parts, or adds those of others."""
+class Shard:
+    """What process `number` of `count` does of some work; `exchange` sends its parts, or adds those of others."""
 
     number: int = 0
     count: int = 1
@@ -65,7 +65,7 @@ class Share:
         return [part for _, part in sorted(self.exchange(list(own)), key=lambda pair: pair[0])]
 
 
-ALONE = Share()
+ALONE = Shard()
 
 MEMORY = 2**28  # bytes
 SHARE_OF_ROWS = 8  # rows at once take at most the eighth part of what may be taken
@@ -97,18 +97,18 @@ def row_memory(allowed: int | None) -> int:
 class EvaluationOptions:
     """How the queries of a split are evaluated. A classification has `calibration` alone.
 
-    `sides` are the positions to rank (all), from 0, negative ones from the end. `sample` queries are drawn by `seed`,
+    `positions` are those to rank (all), from 0, negative ones from the end. `sample` queries are drawn by `seed`,
     by default all. `forbidden` candidates rank below all others, equal among themselves, a true one too. As many rows
-    are scored at once as `memory` (bytes) holds; `share` says which of these parts are scored in this process.
+    are scored at once as `memory` (bytes) holds; `shard` says which of these parts are scored in this process.
     """
 
-    sides: tuple[int, ...] | None = None
+    positions: tuple[int, ...] | None = None
     sample: int | None = None
     seed: int = 0
     forbidden: ForbiddenCandidates | None = None
     calibration: Calibrated | None = None
     memory: int = MEMORY
-    share: Share = ALONE
+    shard: Shard = ALONE
 
 
 DEFAULT_OPTIONS = EvaluationOptions()
@@ -124,7 +124,7 @@ def rank(
     split: str = "queries",
     progress: Progress = no_progress,
 ) -> Report:
-    """Rank each true query among the atoms with another constant in one position: MRR and Hits@k, all sides pooled.
+    """Rank each true query among the atoms with another constant in one position: MRR and Hits@k, all patterns pooled.
 
     Candidates are all constants of the position's domain, except those that make another atom that is `filtered`, or
     another true query. Queries with a single candidate are excluded: their rank is always 1.
@@ -134,17 +134,17 @@ def rank(
     asked = every if sample is None else every[drawn(len(every), sample, options.seed)]
     bounds = predicate_bounds(base, asked)
     counts = np.diff(bounds)
-    patterns = [pattern for i in np.flatnonzero(counts).tolist() for pattern in _patterns(base, i, options.sides)]
+    patterns = [pattern for i in np.flatnonzero(counts).tolist() for pattern in _patterns(base, i, options.positions)]
     open_patterns = [pattern for pattern in patterns if pattern.candidates > 1]
     parts = _own_parts(score, open_patterns, asked, bounds, union(filtered.facts, every), options, progress)
-    found = options.share.together(list(parts))
+    found = options.shard.together(list(parts))
     protocol: dict[str, str | int] = {
         "task": "ranking",
         "ties": "realistic: the mean of the best and the worst rank among equal logits, those that differ by at most"
         f" {TOLERANCE:g} of the largest in the row, or of 1",
         "candidates": "all constants of the position's domain",
         "filter": filtered.words(split),
-        "sides": "all positions" if options.sides is None else f"positions {', '.join(map(str, options.sides))}",
+        "sides": "all positions" if (some := options.positions) is None else f"positions {', '.join(map(str, some))}",
         "queries": len(asked),
         "ranks": sum(len(part.ranks) for part in found),
         "ranks_left_out_with_no_other_candidate": sum(part.alone for part in found),
@@ -167,7 +167,7 @@ def rank(
         protocol["sample"] = f"{len(asked):,} of {len(every):,} queries, drawn with seed {options.seed}"
         sure = intervals(pooled, numbers, len(asked), len(every))
     ties = {kind: ranking_metrics(getattr(pooled, kind)) for kind in ("optimistic", "pessimistic")}
-    by_query, metrics = RankedQueries.of(asked[numbers], position, pooled), ranking_metrics(pooled.realistic)
+    by_query, metrics = RankedQueries.from_ranks(asked[numbers], position, pooled), ranking_metrics(pooled.realistic)
     return Report(split, metrics, per_predicate, protocol, ties, intervals=sure, by_query=by_query)
 
 
@@ -175,10 +175,10 @@ def _patterns(base: HerbrandBase, predicate: int, wanted: tuple[int, ...] | None
     shape, most = base.shapes[predicate], max(map(len, base.shapes))
     unknown = [position for position in wanted or () if not -most <= position < most]
     if unknown:
-        hint = f"sides are positions counted from 0, or from the end (-1); the longest predicate has {most}"
+        hint = f"positions are counted from 0, or from the end (-1); the longest predicate has {most}"
         raise DataError(f"no predicate has a position {unknown[0]}", hint=hint)
     asked = [i for i in range(len(shape)) if wanted is None or i in wanted or i - len(shape) in wanted]
-    return [QueryPattern.of(base, predicate, i) for i in asked]
+    return [QueryPattern.from_base(base, predicate, i) for i in asked]
 
 
 def row_scores(score: Score, pattern: QueryPattern, rows: Codes) -> Float[np.ndarray, "rows candidates"]:
@@ -217,15 +217,15 @@ def _own_parts(
     progress: Progress,
 ) -> Iterator[tuple[int, _Ranked]]:
     """The parts that are done in this process, each with its number among all."""
-    share, numbers, done = options.share, count(), 0
+    shard, numbers, done = options.shard, count(), 0
     total = sum(int(bounds[pattern.predicate + 1] - bounds[pattern.predicate]) for pattern in patterns)
     for pattern in patterns:
         first, last = bounds[pattern.predicate : pattern.predicate + 2].tolist()
         for ranked in _parts_of_pattern(score, pattern, asked[first:last], known, options):
             number = next(numbers)
-            if share.takes(number):
+            if shard.takes(number):
                 part = ranked()
-                done = min(total, done + share.count * (len(part.ranks) + part.alone))
+                done = min(total, done + shard.count * (len(part.ranks) + part.alone))
                 progress("evaluate", done, total)
                 yield number, replace(part, queries=first + part.queries)
 

@@ -30,22 +30,22 @@ class Row:
         """The row of an atom, with the counts of its candidates."""
         base = member.model.base
         index = int(base.decode(np.array([code]))[0][0])
-        every = counts.side(index, position)
-        row, candidate = (int(part[0]) for part in every.side.located(np.array([code])))
+        every = counts.by_pattern(index, position)
+        row, candidate = (int(part[0]) for part in every.pattern.located(np.array([code])))
         _, entries = every.index.entries(np.array([row]))
-        network = member.by(NETWORK_ALONE).rows(index, position, every.side.given(np.array([row])))[0]
-        codes, evidence = row + every.side.stride * np.arange(every.side.candidates), member.evidence
+        network = member.by(NETWORK_ALONE).rows(index, position, every.pattern.given(np.array([row])))[0]
+        codes, evidence = row + every.pattern.stride * np.arange(every.pattern.candidates), member.evidence
         known = np.flatnonzero(np.isin(codes, evidence.atoms[evidence.truth]))
         return cls(_entries(every, entries, row), row, candidate, network, known)
 
     def entries(self, code: int, rule: int) -> Bool[np.ndarray, " entries"]:
         """Which of the counts are those of a rule for an atom; none if the atom is in another row."""
-        side = self.counts.side
-        first, end = side.bounds
+        pattern = self.counts.pattern
+        first, end = pattern.bounds
         if not first <= code < end:
             return np.zeros(len(self.counts.counts), bool)
-        row, candidate = (int(part[0]) for part in side.located(np.array([code])))
-        return (self.counts.places == candidate) & (self.counts.rules == rule) & (row == self.row)
+        row, candidate = (int(part[0]) for part in pattern.located(np.array([code])))
+        return (self.counts.candidates == candidate) & (self.counts.rules == rule) & (row == self.row)
 
     def log_odds(self, member: AtomLogits, counts: Int64[np.ndarray, " entries"]) -> float:
         """The logit of the atom's probability, with other counts."""
@@ -54,17 +54,17 @@ class Row:
         assert model.combination is not None
         made = _entries(replace(self.counts, counts=counts), np.flatnonzero(counts > 0), self.row)
         with torch.no_grad():
-            shares = rule_probabilities(model.counted, made, np.array([self.row]))
-            network = torch.from_numpy(self.network[None].copy()).to(shares.rest)
+            probabilities = rule_probabilities(model.counted, made, np.array([self.row]))
+            network = torch.from_numpy(self.network[None].copy()).to(probabilities.log_others)
             known = np.zeros(len(self.known), np.int64), self.known
-            logs = model.combination.mixed(network, known, shares, member.weighting)
+            logs = model.combination.mixed(network, known, probabilities, member.weighting)
         return float(log_odds(logs[0, self.candidate].double().cpu().numpy()[None])[0])
 
 
 def _entries(counts: PatternCounts, entries: Int64[np.ndarray, " _"], row: int) -> PatternCounts:
     """Some of the counts, all of one row."""
-    own = {name: getattr(counts, name)[entries] for name in ("places", "rules", "counts", "is_fact", "order")}
-    return replace(counts, index=RowIndex.of(np.full(len(entries), row)), **own)
+    own = {name: getattr(counts, name)[entries] for name in ("candidates", "rules", "counts", "is_fact", "order")}
+    return replace(counts, index=RowIndex.from_rows(np.full(len(entries), row)), **own)
 
 
 class CountedAtom:

@@ -43,7 +43,7 @@ class FactChanges:
         """Whether facts only remove ground rules when they are not known, or known to be `false`."""
         knowledge, member = self.model.knowledge, self.model.members[0]
         adding = set(knowledge.candidates)  # the predicates whose facts may also add ground rules
-        is_full = member.source.whole is not None and member.model.counted is None
+        is_full = member.source.full_graph is not None and member.model.counted is None
         for rule in knowledge.theory.rules if is_full else ():
             for literal in (literal for literal in rule.body if not literal.positive):
                 predicate = rule.atoms[literal.position].predicate
@@ -55,8 +55,8 @@ class FactChanges:
     @property
     def are_distinguished(self) -> bool:
         """Whether a fact that is not known can differ from one that is known to be false."""
-        first = self.model.members[0]
-        return first.model.evidence_input != "off" or first.source.whole is None or bool(first.source.known_in_bodies)
+        model, source = self.model.members[0].model, self.model.members[0].source
+        return model.evidence_input != "off" or source.full_graph is None or bool(source.known_in_bodies)
 
     def asserted(self, most: int) -> Codes:
         """The asserted facts within reach of the queried atoms, ascending; the nearest `most` of them."""
@@ -191,7 +191,7 @@ class Counterfactuals:
     def of_rules(self) -> tuple[Counterfactual, ...]:
         """The answers without each rule within reach."""
         first, graph = self.model.members[0], self.near.graph
-        if first.source.whole is None or first.model.counted is not None:
+        if first.source.full_graph is None or first.model.counted is not None:
             names = self.rules[:MOST_REGROUNDED]
             logits = [mean_logits(self.model.networks_if(WhatIf(without_rule=n)), self.flip.codes) for n in names]
             return self._records("without rule", names, logits)

@@ -103,7 +103,7 @@ def _flip(model: ExplainedModel, code: int, logit: float) -> Flip:
     if logit >= model.half:
         return Flip(own, "half", model.half)
     index = int(model.base.decode(own)[0][0])
-    pattern, rivals = QueryPattern.of(model.base, index, len(model.base.shapes[index]) - 1), NO_CODES
+    pattern, rivals = QueryPattern.from_base(model.base, index, len(model.base.shapes[index]) - 1), NO_CODES
     if pattern.candidates <= MOST_CANDIDATES:
         rivals = pattern.located(own)[0] + pattern.stride * np.arange(pattern.candidates)
         rivals = rivals[(rivals != code) & (known_truths(model.base, rivals, model.knowledge.evidence) < 0)]
@@ -118,7 +118,7 @@ def _by_layers(model: ExplainedModel, near: Neighbourhood, flip: Flip, depth: in
     code, first, fidelity = int(flip.codes[0]), model.members[0], None
     tree = ReasonTree(model, top)
     every = tree.grow(code, near, depth)
-    is_full = first.source.whole is not None
+    is_full = first.source.full_graph is not None
     rules = () if is_full else tuple(sorted(reachable_rules(first.source, flip.codes, near.layers)))
     notes = (NOT_READ,) if first.model.evidence_input == "off" and not first.source.known_in_bodies else ()
     if not near.layers or not every:

@@ -54,7 +54,7 @@ def variants_of(model: R2N, constant: int) -> list[Variant]:
     """
     found: list[Variant] = []
     for number, channel in enumerate(channels_of(model)):
-        row, words = int(channel.place[constant]), []
+        row, words = int(channel.row_of[constant]), []
         if row >= 0 and isinstance(channel, WordChannel):
             bags = channel.bags
             every = bags.every.indices[bags.every.indptr[row] : bags.every.indptr[row + 1]]
@@ -82,24 +82,24 @@ class VariedInput:
     @classmethod
     def from_network(cls, model: R2N, read: Int64[np.ndarray, " _"], variants: Sequence[Variant]) -> "VariedInput":
         """For the constants `read` (ids of the training, ascending); the variants have the ids behind all others."""
-        own, count = torch.from_numpy(read), len(model.constants.place)
+        own, count = torch.from_numpy(read), len(model.constants.row_of)
         like = torch.cat([own, torch.tensor([variant.constant for variant in variants], dtype=torch.int64)])
         ids = torch.cat([own, count + torch.arange(len(variants))])
         parts = (model.constants, model.atom_embedding)
         # deepcopy takes what the memo has for an id instead of a copy
         memo: dict[int, Any] = {id(weight): weight for part in parts for weight in part.parameters()}
-        places = []
+        rows_of = []
         for number, channel in enumerate(channels_of(model)):
-            rows = channel.place[like]
+            rows = channel.row_of[like]
             has_one = (rows >= 0).nonzero().flatten()
             words = [None] * len(own) + [v.word if v.channel == number else None for v in variants]
-            places.append(torch.full((count + len(variants),), -1))
-            places[-1][ids[has_one]] = torch.arange(len(has_one))
-            memo |= _with_rows(channel, rows[has_one], [words[i] for i in has_one.tolist()], places[-1])
-        learned = torch.cat([model.constants.place, model.constants.place[like[len(own) :]]])
-        memo[id(model.constants.place)] = learned
+            rows_of.append(torch.full((count + len(variants),), -1))
+            rows_of[-1][ids[has_one]] = torch.arange(len(has_one))
+            memo |= _with_rows(channel, rows[has_one], [words[i] for i in has_one.tolist()], rows_of[-1])
+        learned = torch.cat([model.constants.row_of, model.constants.row_of[like[len(own) :]]])
+        memo[id(model.constants.row_of)] = learned
         if isinstance(model.atom_embedding, PairEmbedding):
-            memo[id(model.atom_embedding.place)] = torch.stack([*places, learned])
+            memo[id(model.atom_embedding.row_of)] = torch.stack([*rows_of, learned])
         return cls(*deepcopy(parts, memo))
 
     def embed(
@@ -117,15 +117,15 @@ class VariedInput:
         return embedding
 
 
-def _with_rows(channel: Channel, rows: Tensor, words: Sequence[str | None], place: Tensor) -> dict[int, Any]:
+def _with_rows(channel: Channel, rows: Tensor, words: Sequence[str | None], row_of: Tensor) -> dict[int, Any]:
     """The replacements of a channel, or of its parts, by id, so that it has some rows, each without a word or not."""
     if isinstance(channel, WordChannel):
         numbers = {word: i for i, word in enumerate(channel.bags.words)}
         without = np.array([-1 if word is None else numbers[word] for word in words], np.int64)
-        constants, bags = np.flatnonzero(place.numpy() >= 0), channel.bags.taken(rows.numpy(), without)
-        made = WordChannel(constants, len(place), bags, word_dropout=channel.word_dropout)
-        return {id(channel): made.eval().to(channel.get_buffer("by_row0").device), id(channel.place): place}
-    found: dict[int, Any] = {id(channel.place): place}
+        constants, bags = np.flatnonzero(row_of.numpy() >= 0), channel.bags.taken(rows.numpy(), without)
+        made = WordChannel(constants, len(row_of), bags, word_dropout=channel.word_dropout)
+        return {id(channel): made.eval().to(channel.get_buffer("by_row0").device), id(channel.row_of): row_of}
+    found: dict[int, Any] = {id(channel.row_of): row_of}
     vectors = channel.vectors
     if isinstance(vectors, Tensor):
         found[id(vectors)] = vectors[rows.to(vectors.device)]
@@ -169,7 +169,7 @@ def channel_weights(model: R2N, batch: GraphBatch, constants: Int64[np.ndarray, 
                 found[key] = (*found.get(key, ()), slices)
     for i, encoder in enumerate(model.constants.encoders):
         assert isinstance(encoder, FeatureEncoder)
-        if bool((encoder.place[constants] >= 0).any()):
+        if bool((encoder.row_of[constants] >= 0).any()):
             for j, (channel, weight) in enumerate(zip(encoder.channels, encoder.first, strict=False)):
                 slices = (f"constants.encoders.{i}.first.{j}", 0, len(weight))
                 found[f"channel '{_name(channel)}'", CONSTANT] = (slices,)
@@ -272,7 +272,7 @@ def _embedded(model: R2N, around: Around, variants: Sequence[Variant]) -> Float[
     """Emb^0 of all atoms with each variant in turn; what a variant leaves as it is, is computed once for all."""
     varied = np.array([variant.constant for variant in variants], np.int64)
     number, row = np.nonzero((around.constants == varied[:, None, None]).any(axis=2))
-    own_id = len(model.constants.place) + number[:, None]
+    own_id = len(model.constants.row_of) + number[:, None]
     changed = np.where(around.constants[row] == varied[number, None], own_id, around.constants[row])
     reads = VariedInput.from_network(model, around.read, variants)
     predicates = np.concatenate([around.predicates, around.predicates[row]])
@@ -301,9 +301,9 @@ def similar_facts(
     compared = atoms[start:end]
     compared = compared[(compared != code) & ~closed_atoms(base, compared)]
     if len(compared) > FACTS_COMPARED:
-        shares = np.isin(base.decode(compared)[1], arguments[arguments >= 0]).any(axis=1)
-        near = _evenly(compared[shares], FACTS_COMPARED)
-        compared = np.concatenate([near, _evenly(compared[~shares], FACTS_COMPARED - len(near))])
+        has_common = np.isin(base.decode(compared)[1], arguments[arguments >= 0]).any(axis=1)
+        near = _evenly(compared[has_common], FACTS_COMPARED)
+        compared = np.concatenate([near, _evenly(compared[~has_common], FACTS_COMPARED - len(near))])
     first = members[0].model
     if first.trained_ids is not None:
         arguments = first.base.decode(np.append(compared, code))[1]

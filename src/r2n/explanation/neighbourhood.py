@@ -289,10 +289,10 @@ class Neighbourhood:
         return found
 
     def _changed(self, changes: Changes) -> ChangedLogits:
-        first = self.networks[0]
+        first, device = self.networks[0], self.networks[0].added.device
         steps = list(self.forward.steps(changes.left_out, changes.altered, by_difference=bool(first.sums)))
         grouped = any(layer.rule_embedding is not None for layer in first.model.layers)
-        collated = [Incidence.of(step.graph, dense=False, grouped=grouped).to(first.added.device) for step in steps]
+        collated = [Incidence.from_graph(step.graph, dense=False, grouped=grouped).to(device) for step in steps]
         queried = np.unique(self.forward.asked)
         total = np.zeros((changes.count, len(queried)))
         for network in self.networks:

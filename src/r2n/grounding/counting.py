@@ -284,11 +284,11 @@ def split_rules(knowledge: KnowledgeBase) -> tuple[KnowledgeBase, tuple[Rule, ..
 
 @dataclass(frozen=True, eq=False)
 class PatternCounts:
-    """The counts of one query pattern, by row (`index`) and candidate (`places`); `order`: among the predicate's."""
+    """The counts of one query pattern, by row (`index`) and candidate (by number); `order`: among the predicate's."""
 
-    side: QueryPattern
+    pattern: QueryPattern
     index: RowIndex
-    places: Int64[np.ndarray, " entries"]
+    candidates: Int64[np.ndarray, " entries"]
     rules: Int64[np.ndarray, " entries"]
     counts: Int64[np.ndarray, " entries"]
     is_fact: Bool[np.ndarray, " entries"]
@@ -322,11 +322,11 @@ class RuleCounts:
     inverse: Int64[np.ndarray, " entries"]
     starts: Int64[np.ndarray, " _"]
     grounded: Mapping[int, tuple[_Through, ...]] = field(default_factory=dict)
-    _sides: dict[tuple[int, int], PatternCounts] = field(default_factory=dict)
+    _by_pattern: dict[tuple[int, int], PatternCounts] = field(default_factory=dict)
     _left_out: dict[tuple[int, int], LeftOut] = field(default_factory=dict)
 
     @classmethod
-    def of(
+    def from_store(
         cls, store: Store, rules: Sequence[Rule], progress: Progress = no_progress, max_groundings: int = MAX_GROUNDINGS
     ) -> "RuleCounts":
         """Count the ground rules of some rules in what is known; `max_groundings` of one that is no chain."""
@@ -358,17 +358,17 @@ class RuleCounts:
         concluded = np.bincount(self.rule, minlength=len(self.rules))
         return (np.bincount(self.rule, self.is_fact, minlength=len(self.rules)) + 0.1) / (concluded + 5.0)
 
-    def side(self, predicate: int, position: int) -> PatternCounts:
+    def by_pattern(self, predicate: int, position: int) -> PatternCounts:
         """The counts of one query pattern, made once."""
-        if (predicate, position) in self._sides:
-            return self._sides[predicate, position]
-        pattern = QueryPattern.of(self.base, predicate, position)
+        if (predicate, position) in self._by_pattern:
+            return self._by_pattern[predicate, position]
+        pattern = QueryPattern.from_base(self.base, predicate, position)
         part = slice(*np.searchsorted(self.codes, self.base.offsets[pattern.predicate : pattern.predicate + 2]))
-        rows, places = pattern.located(self.codes[part])
+        rows, candidates = pattern.located(self.codes[part])
         order = np.argsort(rows, kind="stable")  # places ascend within a row already
-        columns = (column[order] for column in (places, self.rule[part], self.counts[part], self.is_fact[part]))
-        found = self._sides[predicate, position] = PatternCounts(
-            pattern, RowIndex.of(rows[order]), *columns, order=order
+        columns = (column[order] for column in (candidates, self.rule[part], self.counts[part], self.is_fact[part]))
+        found = self._by_pattern[predicate, position] = PatternCounts(
+            pattern, RowIndex.from_rows(rows[order]), *columns, order=order
         )
         return found
 
@@ -378,18 +378,18 @@ class RuleCounts:
         """
         if (predicate, position) in self._left_out:
             return self._left_out[predicate, position]
-        pattern, declared = self.side(predicate, position), self.base.language.predicates[predicate]
+        of_pattern, declared = self.by_pattern(predicate, position), self.base.language.predicates[predicate]
         sizes = np.zeros(len(self.store.knowledge.known_codes(declared, True)), np.int64)
         left_out, parts = sum(len(part.entries) for part in self._left_out.values()), list[_Through]()
-        for fact, entry, count in self._through(pattern):
+        for fact, entry, count in self._through(of_pattern):
             parts.append((fact, entry, count))
             sizes[fact[0] : fact[-1] + 1] += np.bincount(fact - fact[0])
             left_out += len(fact)
             what = f"what is left out of {len(self.codes):,} counts while a fact is asked, {left_out:,} numbers so far,"
             needed = len(self.codes) * BYTES_OF_ENTRY + left_out * BYTES_OF_LEFT_OUT
-            self.store.ceiling.check(needed, what=what, ways_out=FEWER_RULES)
+            self.store.ceiling.check(needed, what=what, hints=FEWER_RULES)
         starts = np.append(0, np.cumsum(sizes))
-        entries, counts = np.empty(starts[-1], _smallest(len(pattern.order))), np.empty(starts[-1], np.int64)
+        entries, counts = np.empty(starts[-1], _smallest(len(of_pattern.order))), np.empty(starts[-1], np.int64)
         free = starts[:-1].copy()  # where the next one of each fact goes
         for fact, entry, count in parts:
             number = np.bincount(fact - fact[0])
@@ -400,12 +400,12 @@ class RuleCounts:
         found = self._left_out[predicate, position] = LeftOut(starts, entries, counts)
         return found
 
-    def _through(self, pattern: PatternCounts) -> Iterator[_Through]:
+    def _through(self, counts: PatternCounts) -> Iterator[_Through]:
         """Facts by number (ascending), entries of their row, and the ground rules from the one to the other."""
-        name, position = self.base.language.predicates[pattern.side.predicate].name, pattern.side.position
-        begin = int(np.searchsorted(self.codes, pattern.side.bounds[0]))
-        row = np.empty(len(pattern.order), _smallest(len(pattern.order)))
-        row[pattern.order] = np.arange(len(pattern.order))
+        name, position = self.base.language.predicates[counts.pattern.predicate].name, counts.pattern.position
+        begin = int(np.searchsorted(self.codes, counts.pattern.bounds[0]))
+        row = np.empty(len(counts.order), _smallest(len(counts.order)))
+        row[counts.order] = np.arange(len(counts.order))
         for j, rule in enumerate(self.rules):
             own = self.inverse[self.starts[j] : self.starts[j + 1]]
             if not len(own) or rule.atoms[rule.head_positions[0]].predicate != name or not _in_body(rule, name):
@@ -458,7 +458,7 @@ def _rule_counts(
             parts: Iterator[tuple[np.ndarray, ...]] = iter([np.unique(atoms[:, position], return_counts=True)])
             if _in_body(rule, head.predicate):
                 predicate = store.language.predicate_index(head.predicate)
-                patterns = [QueryPattern.of(base, predicate, i) for i in range(len(head.terms))]
+                patterns = [QueryPattern.from_base(base, predicate, i) for i in range(len(head.terms))]
                 through = tuple(_through_grounded(store, rule, atoms, pattern) for pattern in patterns)
         else:
             rows = ((row_of_entries(part) + np.int64(first), part) for first, part in matrices.counts(chain))
@@ -468,7 +468,7 @@ def _rule_counts(
             found.append(part)
             entries += len(part[0])
             what = f"{entries:,} atoms that {done + 1:,} of {len(rules):,} counted rules conclude"
-            store.ceiling.check(entries * BYTES_OF_ENTRY, what=what, ways_out=FEWER_RULES)
+            store.ceiling.check(entries * BYTES_OF_ENTRY, what=what, hints=FEWER_RULES)
         codes, counts = map(np.concatenate, zip(*found, strict=True))
         yield codes, counts, through
 

@@ -88,7 +88,7 @@ def ground_each(
         found.append(ground_rule(store, rule))
         needed = BYTES_TIMES_HELD * sum(part.atoms.nbytes for part in found)
         what = f"{counted(sum(map(len, found)), 'ground rule')} of {counted(len(found), 'rule')}"
-        store.ceiling.check(needed, what=what, ways_out=CHEAPER_SETTINGS)
+        store.ceiling.check(needed, what=what, hints=CHEAPER_SETTINGS)
     return Grounding(tuple(found))
 
 

@@ -99,12 +99,12 @@ class MemoryBudget:
         """How many items of `each` bytes fit: at least one, and no more than `at_most`."""
         return at_most if self.most is None else min(at_most, max(1, self.most // each))
 
-    def check(self, needed: int, *, what: str, ways_out: Sequence[str]) -> None:
+    def check(self, needed: int, *, what: str, hints: Sequence[str]) -> None:
         """Refuse what needs more bytes; `what` is the subject of a sentence."""
         if self.most is not None and needed > self.most:
             raise MemoryLimitError(
                 f"{what} needs about {shown_size(needed)}, more than the {shown_size(self.most)} that it may take",
-                hint="; or ".join([*ways_out, "allow more with --memory SIZE"]),
+                hint="; or ".join([*hints, "allow more with --memory SIZE"]),
             )
 
 
@@ -206,7 +206,7 @@ class Store(Tables):
         """Refuse a rule with too many ground rules: by number, or by the memory that they need."""
         check_budget(rule, estimate, max_groundings, exact=exact)
         what = f"rule '{rule.name}' with {'' if exact else 'about '}{estimate:,} ground rules"
-        self.ceiling.check(estimate * _bytes_of_ground_rule(rule), what=what, ways_out=CHEAPER_SETTINGS)
+        self.ceiling.check(estimate * _bytes_of_ground_rule(rule), what=what, hints=CHEAPER_SETTINGS)
 
     def _from_engine(self, query: RuleQuery, box: int, max_groundings: int) -> Substitutions:
         """The answer by a database; an estimate that covers all conditions may refuse before the work."""

@@ -7,7 +7,7 @@ from r2n.errors import Location, TheoryError
 from r2n.logic.formula import And, Atom, Constant, Formula, Implies, Not, Or, Term, Variable
 from r2n.logic.theory import Rule, Theory
 
-# What repeats is taken whole (++, *+), so that a long line is read once, whatever is wrong with it.
+# What repeats is taken in full (++, *+), so that a long line is read once, whatever is wrong with it.
 _WEIGHT = re.compile(r"\s*+([-+]?(?:\d++(?:\.\d*+)?|\.\d++)(?:[eE][-+]?\d++)?)\s++(?=\S)")
 _DECLARED = re.compile(r"\s*[^\s(),!~]+\s*\(\s*[a-z_]\w*!?\s*(?:,\s*[a-z_]\w*!?\s*)*\)\s*$")
 _DOMAIN = re.compile(r"\s*\w+\s*=\s*\{.*\}\s*$")

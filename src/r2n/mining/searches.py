@@ -59,7 +59,7 @@ class StepGraph:
         index = np.repeat(np.arange(len(no_loops)), [len(rows) for rows in no_loops])
         order = np.argsort(keys, kind="stable")
         first = csr_array(vstack(known))
-        return cls(language, predicates, tuple(steps), first, RowIndex.of(keys[order]), index[order])
+        return cls(language, predicates, tuple(steps), first, RowIndex.from_rows(keys[order]), index[order])
 
     @property
     def constants(self) -> int:

@@ -283,10 +283,10 @@ class Question:
             example = f': "{question_text(base, np.zeros(1, np.int64))}"' if base.size else ""
             hint = f"write PREDICATE(CONSTANT, ...) with ? for what is asked{example}"
             raise DataError(f"'{text}' is no question", hint=hint)
-        return cls.of(base, atom.predicate, atom.terms, atom)
+        return cls.from_terms(base, atom.predicate, atom.terms, atom)
 
     @classmethod
-    def of(
+    def from_terms(
         cls, base: HerbrandBase, name: str, terms: Sequence[str | None], written: AtomText | None = None
     ) -> "Question":
         """The question for atoms of a predicate with these terms; None stands for every one. Errors show `written`."""
@@ -337,7 +337,7 @@ def _shown(written: AtomText | None, term: int | None) -> Iterator[None]:
     except DataError as error:
         if written is None:
             raise
-        raise DataError(error.what, where=written.place(term), hint=error.hint) from None
+        raise DataError(error.what, where=written.location(term), hint=error.hint) from None
 
 
 def _constants(language: Language, predicate: Predicate, position: int, term: str | None) -> np.ndarray:

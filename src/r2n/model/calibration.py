@@ -31,7 +31,7 @@ MOST_FACTS = 500  # of a ranking's validation
 CORRUPTIONS = 20  # of each, at each position
 MOST_RANKED = 100  # facts, to see how often the first answer is right
 LEAST_SHARE = 0.5  # of that, the mean probability of right first answers
-MOST_SCORES = 2**28  # where each atom needs whole rows of them: rules that are counted
+MOST_SCORES = 2**28  # where each atom needs complete rows of them: rules that are counted
 PARTS = 10  # of what can be hidden: each is hidden once, while the others are not
 MOST_STEPS = 20  # of an epoch in batches of queries
 HINT = "delete it, and r2n train P --out DIR --resume fits it again; until then probabilities are not calibrated"
@@ -79,13 +79,13 @@ def _in_bounds(fitted: Calibrated, run: Run, logits: AtomLogits, facts: Codes) -
     if fitted.is_as_trained or not len(facts):
         return fitted
     problem, positions = run.problem, run.options.training.corrupted_positions
-    sides = None
+    ranked_positions = None
     if positions is not None and not run.options.grounding.reciprocal:
         most = max(map(len, problem.knowledge.base.shapes))
-        sides = tuple(p for p in positions if -most <= p < most)
+        ranked_positions = tuple(p for p in positions if -most <= p < most)
     queries, base = Evidence(facts, np.ones(len(facts), bool)), problem.knowledge.base
-    options = EvaluationOptions(sides, sample=min(MOST_RANKED, len(facts)))
-    report = rank(logits, queries, base, Filter.of(problem, (TRAIN, "valid")), options)
+    options = EvaluationOptions(ranked_positions, sample=min(MOST_RANKED, len(facts)))
+    report = rank(logits, queries, base, Filter.from_problem(problem, (TRAIN, "valid")), options)
     assert isinstance(report.by_query, RankedQueries)
     first = report.by_query.atoms[report.by_query.realistic == 1]
     if len(first) < FEWEST_LABELS:
@@ -172,9 +172,9 @@ def hidden_logits(step: Step, models: tuple[R2N, ...], *, by_atom: bool) -> tupl
         for model in models:
             model.eval()
             with torch.no_grad():
-                out = model(step.layout, hidden=hidden, known=step.known, rule_outputs=False).atoms
+                out = model(step.batch, hidden=hidden, known=step.known, rule_outputs=False).atoms
             found += np.where(part_of[rows] == part, out[asked].double().cpu().numpy(), 0.0) / len(models)
-    return found, (targets.labels[asked] == 1).cpu().numpy(), step.layout.graph.atoms[asked].cpu().numpy()
+    return found, (targets.labels[asked] == 1).cpu().numpy(), step.batch.graph.atoms[asked].cpu().numpy()
 
 
 def keep_calibration(folder: RunFolder, calibrated: Calibrated | None, seeds: range) -> None:

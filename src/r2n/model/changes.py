@@ -252,9 +252,9 @@ def with_features(trained: R2N, training: KnowledgeBase, now: KnowledgeBase, opt
     with torch.random.fork_rng(devices=[]):
         model = R2N.build(known_then, options, encoders=encoders, new=np.flatnonzero(ids.numpy() < 0))
     weights = trained.state_dict()
-    vectors, rows = torch.zeros_like(model.constants.vectors), model.constants.place
+    vectors, rows = torch.zeros_like(model.constants.vectors), model.constants.row_of
     same = ((ids >= 0) & (rows >= 0)).nonzero().flatten()
-    vectors[rows[same]] = weights["constants.vectors"][trained.constants.place[ids[same]]]
+    vectors[rows[same]] = weights["constants.vectors"][trained.constants.row_of[ids[same]]]
     try:
         model.load_state_dict(weights | {"constants.vectors": vectors})
     except RuntimeError as error:

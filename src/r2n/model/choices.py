@@ -172,7 +172,7 @@ def corrupted_positions(knowledge: KnowledgeBase, labels_only: Sequence[str] = (
     for predicate in np.unique(index).tolist():
         if len(base.shapes[predicate]) == 2 and base.language.predicates[predicate].name not in labels_only:
             own = facts[index == predicate]
-            rows = [len(np.unique(QueryPattern.of(base, predicate, position).located(own)[0])) for position in (0, 1)]
+            rows = [len(np.unique(QueryPattern.from_base(base, predicate, i).located(own)[0])) for i in (0, 1)]
             shares.append([len(own) / rows[0], len(own) / rows[1], len(own)])
     if not shares:
         return None

@@ -48,7 +48,7 @@ def baseline_scores(logits: AtomLogits, problem: Problem) -> dict[str, Score]:
             alone, *others = map(_without_layers, logits.models)
             found[INPUT] = AtomLogits(alone, Ungrounded(), logits.evidence, others=tuple(others))
         return found
-    _ = logits.whole  # the pass is shared
+    _ = logits.full_pass  # the pass is shared
     network = NETWORK if len(model.layers) else WITHOUT_REASONING  # counted rules do not train the input layer
     return {RULES: logits.by(RULES_ALONE), network: logits.by(NETWORK_ALONE)}
 
@@ -75,7 +75,7 @@ def single_networks(
         return {}
     if not queries.truth.all():
         found = [metrics(lambda _, row=row: row) for row in logits.each(queries.atoms)]
-    elif logits.whole is not None and _candidates(problem) * len(logits.models) <= most:
+    elif logits.full_pass is not None and _candidates(problem) * len(logits.models) <= most:
         found = [metrics(member) for member in logits.members]
     else:
         return {}
@@ -98,7 +98,7 @@ class Constrained:
     constraints: tuple[Constraint, ...]
 
     @classmethod
-    def of(
+    def from_knowledge(
         cls, knowledge: KnowledgeBase, kinds: Collection[str] = KINDS, min_support: int = LEAST_SUPPORT
     ) -> "Constrained":
         """Mine constraints of some kinds; they see what is known, and no query."""
@@ -152,9 +152,9 @@ def evaluate_split(
     if split not in problem.queries:
         splits = ", ".join(problem.queries) or "none"
         raise ConfigError(f"the problem has no queries '{split}'", hint=f"it has: {splits}")
-    _ = logits.whole  # grounding and the pass are phases before this one
+    _ = logits.full_pass  # grounding and the pass are phases before this one
     progress("evaluate", 0, 0)
-    queries, base, filtered = problem.queries[split], problem.knowledge.base, Filter.of(problem)
+    queries, base, filtered = problem.queries[split], problem.knowledge.base, Filter.from_problem(problem)
     report = partial(evaluate_scores, queries=queries, base=base, filtered=filtered, split=split)
     calibration, plain = options.calibration, replace(options, calibration=None)
     own = report(logits, options=options, progress=progress)

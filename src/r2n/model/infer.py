@@ -59,7 +59,7 @@ def believe(
 ) -> Marginals:
     """Ground the rules and iterate; unknown atoms start at `prior`, or at the probability by a trained network."""
     knowledge = problem.knowledge
-    graph = GroundedOnDemand.of(knowledge, make_grounder(options.grounding)).around(asked)
+    graph = GroundedOnDemand.from_knowledge(knowledge, make_grounder(options.grounding)).around(asked)
     states = known_states(knowledge.base, graph.atoms, problem.train)
     start = torch.full((len(graph.atoms),), prior, dtype=torch.float64)
     if trained is not None:

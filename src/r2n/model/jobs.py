@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from r2n.data.tables import Table, read_fact_chunks
 from r2n.errors import CheckpointError, ConfigError, counted
-from r2n.evaluation.ranking import EvaluationOptions, Share
+from r2n.evaluation.ranking import EvaluationOptions, Shard
 from r2n.evaluation.report import Report
 from r2n.files import new_file, write_atomically
 from r2n.model.evaluation import Constrained
@@ -156,29 +156,29 @@ def predict_file(
     check_output(out)
     parts = AnswerParts(out)
     with parts.opened(_identity(asked, is_shared=jobs is not None)) as before:
-        with shared(jobs, _predict, asked, parts) as share:
-            model, made = _predict(share, asked, parts, model, progress)
+        with shared(jobs, _predict, asked, parts) as shard:
+            model, made = _predict(shard, asked, parts, model, progress)
         return Predicted(parts.join(model.argument_names), made, before)
 
 
 def _predict(
-    share: Share, asked: PredictionJob, parts: AnswerParts, model: Model | None = None, progress: Progress = no_progress
+    shard: Shard, asked: PredictionJob, parts: AnswerParts, model: Model | None = None, progress: Progress = no_progress
 ) -> tuple[Model, int]:
-    """Answer the parts of this share that are not done; the model, and the number of parts in all."""
+    """Answer the parts of this shard that are not done; the model, and the number of parts in all."""
     model = asked.load(progress) if model is None else model
     number, done, total = -1, 0, 0
     if asked.queries.suffix == ".parquet" and asked.queries.is_file():
         total = pq.read_metadata(asked.queries).num_rows
     theory = model.problem.knowledge.theory
     for number, queries in enumerate(read_fact_chunks(Table(asked.queries), asked.size, theory=theory)):
-        if share.takes(number) and not parts.path(number).exists():
+        if shard.takes(number) and not parts.path(number).exists():
             parts.keep(number, answers_to(model, queries, asked.wanted))
         done += sum(map(len, queries))
         progress("predict", done, total)
     if number < 0:  # a file without queries: a table without rows
         number = 0
         parts.keep(0, answers_to(model, [], asked.wanted))
-    share.together([])  # all are done
+    shard.together([])  # all are done
     return model, number + 1
 
 
@@ -228,14 +228,14 @@ def evaluate_run(
     asked: EvaluationJob, *, jobs: int | None = None, progress: Progress = no_progress
 ) -> tuple[Model, Sequence[Report]]:
     """The model, and the reports on it: by `jobs` processes with one thread each, the same for any number of them."""
-    with shared(jobs, _evaluate_share, asked) as share:
-        return _evaluate_share(share, asked, progress)
+    with shared(jobs, _evaluate_shard, asked) as shard:
+        return _evaluate_shard(shard, asked, progress)
 
 
-def _evaluate_share(share: Share, asked: EvaluationJob, progress: Progress = no_progress) -> tuple[Model, list[Report]]:
+def _evaluate_shard(shard: Shard, asked: EvaluationJob, progress: Progress = no_progress) -> tuple[Model, list[Report]]:
     model = Model.load(asked.folder, device=asked.device, memory=asked.memory, progress=progress)
     forbidden: list[Constrained | None] = [None]
     if asked.kinds:
-        forbidden.append(Constrained.of(model.problem.knowledge, asked.kinds))
-    every = [EvaluationOptions(sample=asked.sample, seed=asked.seed, forbidden=part, share=share) for part in forbidden]
+        forbidden.append(Constrained.from_knowledge(model.problem.knowledge, asked.kinds))
+    every = [EvaluationOptions(sample=asked.sample, seed=asked.seed, forbidden=part, shard=shard) for part in forbidden]
     return model, [model.evaluate(asked.split, options=options, baselines=True) for options in every]

@@ -30,7 +30,7 @@ MEMORY_SHARE = 0.8  # of what is free: what may be taken where nobody says how m
 
 # Of a training step, fitted to measured peaks: docs/decisions/033-memory-before-it-is-taken.md
 FIXED_BYTES = 200 * 2**20  # what the first step takes whatever its size
-BYTES_OF_ATOM = 480  # codes, labels, known states, layout, outputs
+BYTES_OF_ATOM = 480  # codes, labels, known states, batch, outputs
 BYTES_OF_NEGATIVE = 28
 BYTES_OF_POSITION = 16
 FLOAT = 4  # bytes
@@ -48,7 +48,7 @@ MOST_UNITS = 1e15
 
 
 def forget_peak() -> None:
-    """Begin to measure anew, where the system can; else the peak is that of the whole process."""
+    """Begin to measure anew, where the system can; else the peak is that of the process so far."""
     with suppress(OSError):
         _CLEAR.write_text("5")
 
@@ -112,7 +112,7 @@ def parse_size(text: str) -> int:
     raise ConfigError(f"'{text}' is no size of memory", hint=hint)
 
 
-def check_memory(needed: int, limit: int | None, *, what: str, ways_out: Sequence[str]) -> None:
+def check_memory(needed: int, limit: int | None, *, what: str, hints: Sequence[str]) -> None:
     """Refuse `what` (the subject of a sentence) if it needs more bytes than the limit (None: a share of the free)."""
     allowed, by = limit, "that --memory allows"
     if allowed is None:
@@ -120,7 +120,7 @@ def check_memory(needed: int, limit: int | None, *, what: str, ways_out: Sequenc
         allowed, by = int(MEMORY_SHARE * free), f"that may be taken ({MEMORY_SHARE:g} of the {shown_size(free)} free)"
     if needed > allowed:
         what = f"{what} needs about {shown_size(needed)}, more than the {shown_size(allowed)} {by}"
-        raise MemoryLimitError(what, hint="; or ".join([*ways_out, "allow more with --memory SIZE"]))
+        raise MemoryLimitError(what, hint="; or ".join([*hints, "allow more with --memory SIZE"]))
 
 
 def training_bytes(
@@ -141,7 +141,7 @@ def training_bytes(
 
 
 def over_grids(options: Options) -> bool:
-    """Whether a whole Herbrand base is computed over grids, where the atoms' embeddings are never written out."""
+    """Whether the full Herbrand base is computed over grids, where the atoms' embeddings are never written out."""
     model, training = options.model, options.training
     reads_plain = model.evidence_input == "off" and model.reasoner != "fgnn" and not training.hiding
     keeps_form = model.mlp == "shallow" and aggregations[model.aggregation].is_linear
@@ -198,31 +198,31 @@ BYTES_OF_GRID_ATOM = 400  # logits and their gradients: measured on UMLS: 0.5 GB
 def check_training(knowledge: KnowledgeBase, options: Options, limit: int | None) -> None:
     """Refuse atoms and weights that would not fit, before a negative is drawn or a network made."""
     training, model = options.training, options.model
-    ways_out = ["set model.dim lower"]
+    hints = ["set model.dim lower"]
     if training.batch_size is not None:
         constants = len(knowledge.language.constants)
         compared = constants if training.asks_base else min(constants, training.negatives or constants)
         scores = min(training.batch_size, len(knowledge.evidence)) * compared
         needed = FIXED_BYTES + scores * BYTES_OF_ROW_SCORE + constants * model.dim * BYTES_OF_VECTOR
-        what, ways_out = f"a step that compares {scores:,} candidates", ["set training.batch_size lower", *ways_out]
+        what, hints = f"a step that compares {scores:,} candidates", ["set training.batch_size lower", *hints]
     else:
         if training.asks_base:
             atoms, negatives = knowledge.base.size, 0
-            what = f"{training.loss} over the whole Herbrand base, {atoms:,} atoms,"
-            ways_out = ["take loss = 'softmax' with training.negatives", *ways_out]
+            what = f"{training.loss} over the full Herbrand base, {atoms:,} atoms,"
+            hints = ["take loss = 'softmax' with training.negatives", *hints]
         else:
             negatives = count_negatives(knowledge.base, knowledge.evidence, training)
             atoms = len(knowledge.evidence) + negatives
             what, fewer = f"a training on {atoms:,} facts and negatives", "set training.negatives to 1 or more"
-            ways_out = [f"draw fewer negatives: {fewer}", "ask less at once: set training.batch_size", *ways_out]
+            hints = [f"draw fewer negatives: {fewer}", "ask less at once: set training.batch_size", *hints]
         needed = FIXED_BYTES + atoms * BYTES_OF_GRID_ATOM
         needed = needed if over_grids(options) else training_bytes(options, atoms, negatives=negatives)
-    check_memory(needed, limit, what=what, ways_out=ways_out)
+    check_memory(needed, limit, what=what, hints=hints)
     weights = count_weights(knowledge, model)
-    ways_out = ["set model.dim, model.rule_dim or model.encoder_dim lower"]
-    ways_out += ["set model.layers lower", 'set model.rule_network = "shared"'] if model.has_layers else []
+    hints = ["set model.dim, model.rule_dim or model.encoder_dim lower"]
+    hints += ["set model.layers lower", 'set model.rule_network = "shared"'] if model.has_layers else []
     needed, what = FIXED_BYTES + weights * BYTES_OF_WEIGHT, f"a network of about {weights:,} weights"
-    check_memory(needed, limit, what=what, ways_out=ways_out)
+    check_memory(needed, limit, what=what, hints=hints)
 
 
 def check_graph(options: Options, limit: int | None, graph: "FactorGraph") -> None:
@@ -231,13 +231,13 @@ def check_graph(options: Options, limit: int | None, graph: "FactorGraph") -> No
         return  # the atoms were checked before, and nothing is collated rule by rule
     positions = sum(part.numel() for part in graph.neighbours)
     needed = training_bytes(options, len(graph.atoms), ground_rules=len(graph), positions=positions)
-    ways_out = [
+    hints = [
         "draw fewer negatives: set training.negatives",
         "set model.dim or model.layers lower",
         "ground less: known-body or backward grounding, or typed and closed predicates",
     ]
     what = f"the training graph of {len(graph.atoms):,} atoms and {len(graph):,} ground rules"
-    check_memory(needed, limit, what=what, ways_out=ways_out)
+    check_memory(needed, limit, what=what, hints=hints)
 
 
 def count_weights(knowledge: KnowledgeBase, options: ModelOptions) -> int:

@@ -303,7 +303,7 @@ class Model:
     @cached_property
     def reachable_atoms(self) -> Codes | None:
         """The atoms that are known or that ground rules reach, ascending; None if rules depend on what is asked."""
-        full = self.scores.whole
+        full = self.scores.full_pass
         if full is None:
             return None
         reached = full.graph.atoms[full.graph.in_rules].cpu().numpy()
@@ -352,7 +352,7 @@ class Model:
             rows = made.rows(both.ravel()[which])
             logits[:, which] = made.each[:, rows]
             reached[which] = made.graph.in_rules.numpy()[rows]
-            refused[which] = (self._refused_of_full if made is self.scores.whole else self._refused(made))[rows]
+            refused[which] = (self._refused_of_full if made is self.scores.full_pass else self._refused(made))[rows]
         is_plain = self.network.counted is None
         each = logits.reshape(count, *shape).mean(axis=1) if is_plain else self.scores.each(codes)
         reached = reached.reshape(shape)[0] | np.isin(codes, self.concluded)
@@ -366,22 +366,22 @@ class Model:
 
     @cached_property
     def _refused_of_full(self) -> Marks:
-        assert self.scores.whole is not None
-        return self._refused(self.scores.whole)
+        assert self.scores.full_pass is not None
+        return self._refused(self.scores.full_pass)
 
     def _refused(self, made: Pass) -> Marks:
         """Whether each atom of a graph has a constant without a vector, and no rule says anything about it."""
-        blank = made.layout.blank
-        if blank is None:
+        masked = made.batch.masked
+        if masked is None:
             return np.zeros(len(made.logits), bool)
-        blank = blank.cpu()
+        masked = masked.cpu()
         if not self._does_without_vectors:
-            return blank.numpy()
+            return masked.numpy()
         is_known = made.known != UNKNOWN
         closed = torch.from_numpy(closed_atoms(self.network.base, made.graph.atoms.cpu().numpy()))
-        is_read = is_known if self.network.evidence_input != "off" else torch.zeros_like(blank)
-        sources = ~closed & (~blank | is_read)
-        return (blank & ~supported(made.graph, sources, is_known, len(self.network.layers))).numpy()
+        is_read = is_known if self.network.evidence_input != "off" else torch.zeros_like(masked)
+        sources = ~closed & (~masked | is_read)
+        return (masked & ~supported(made.graph, sources, is_known, len(self.network.layers))).numpy()
 
     @property
     def _does_without_vectors(self) -> bool:

@@ -339,11 +339,11 @@ def measured_speed(work: Work) -> tuple[float, float]:
             model = R2N.build(work.knowledge, work.options.model).to(make_device(training.device))
             while len(found) < 2 or (share <= 1 and found[-1][1] - found[-2][1] < LONG_ENOUGH and perf_counter() < end):
                 grounding, atoms = _sample(work, min(1.0, share))
-                layout = model.collate(FactorGraph.from_grounding(grounding, atoms), "dense")
+                batch = model.collate(FactorGraph.from_grounding(grounding, atoms), "dense")
                 seconds: list[float] = []
                 while len(seconds) < TIMES_MEASURED and sum(seconds) < LONG_PASSES:
                     start = perf_counter()
-                    predictions = model(layout, rule_outputs=training.semantic_weight > 0)
+                    predictions = model(batch, rule_outputs=training.semantic_weight > 0)
                     loss = predictions.atoms.sum() + sum(rule.sum() for rule in predictions.rules)
                     loss.backward()
                     float(loss.detach())  # a device has finished
@@ -393,14 +393,14 @@ def cost_warnings(problem: Problem, options: Options) -> list[str]:
     of_rule = f", most of them of rule '{largest[1].name}'" if len(work.sizes) > 1 else ""
     steps, most = (f" in {work.steps:,} steps", "at most ") if work.steps > 1 else ("", "")
     of_epoch = f"{seconds:.1f} s" if seconds < 10 else shown_duration(seconds)
-    ways_out = "; ".join(_cheaper_settings(problem, options, work)) or (
+    hints = "; ".join(_cheaper_settings(problem, options, work)) or (
         "narrow the domains of variables (x: DOMAIN) or close a predicate of a body; or set model.dim, model.layers or"
         " training.epochs lower"
     )
     return [
         f"the training takes {most}about {shown_duration(seconds * epochs)} on this machine: {counted(epochs, 'epoch')}"
         f" of {of_epoch}, each over {work.size} ground rules{steps}"
-        f" ({options.grounding.strategy} grounding{of_rule}). Settings with fewer ground rules: {ways_out}"
+        f" ({options.grounding.strategy} grounding{of_rule}). Settings with fewer ground rules: {hints}"
     ]
 
 

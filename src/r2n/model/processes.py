@@ -20,14 +20,14 @@ import torch
 from torch import Tensor, distributed
 
 from r2n.errors import ConfigError, ProcessError, R2NError
-from r2n.evaluation.ranking import ALONE, Share
+from r2n.evaluation.ranking import ALONE, Shard
 from r2n.model.memory import make_device
 from r2n.options import TrainingOptions
 from r2n.training.batches import SINGLE, ProcessGroup
 from r2n.training.fit import check_shared_options
 
 Work = Callable[..., object]
-"""Called with the share or the process group of a process, and more arguments; another process imports it by name."""
+"""Called with the shard or the process group of a process, and more arguments; another process imports it by name."""
 
 Children = Sequence[tuple[BaseProcess, Connection]]
 
@@ -40,8 +40,8 @@ GO_ON = "its last checkpoint is complete: go on with --resume, with any number o
 
 
 @contextmanager
-def shared(jobs: int | None, work: Work, *arguments: object) -> Iterator[Share]:
-    """The share of this process, while `jobs` - 1 others do theirs: `work(share, *arguments)`.
+def shared(jobs: int | None, work: Work, *arguments: object) -> Iterator[Shard]:
+    """The shard of this process, while `jobs` - 1 others do theirs: `work(shard, *arguments)`.
 
     None: all of the work, with as many threads as torch takes. Else every process has one thread, so that the numbers
     are the same for any number of them.
@@ -52,7 +52,7 @@ def shared(jobs: int | None, work: Work, *arguments: object) -> Iterator[Share]:
     check_processes(jobs, "--jobs")
     torch.set_num_threads(1)
     with _children(jobs, _help, jobs, work, arguments) as helpers:
-        yield Share(0, jobs, partial(gathered, helpers))
+        yield Shard(0, jobs, partial(gathered, helpers))
 
 
 def gathered(helpers: Children, own: list[Any]) -> list[Any]:
@@ -111,7 +111,7 @@ def _help(number: int, connection: Connection, count: int, work: Work, arguments
         return own
 
     torch.set_num_threads(1)
-    _work(connection, f"process {number + 1} of {count}", partial(work, Share(number, count, hand_over), *arguments))
+    _work(connection, f"process {number + 1} of {count}", partial(work, Shard(number, count, hand_over), *arguments))
 
 
 def _work(connection: Connection, name: str, work: Callable[[], object], last_words: str = "") -> None:
@@ -188,8 +188,8 @@ def together(devices: int | None, options: TrainingOptions, work: Work, *argumen
     _driver()
     try:
         if count is None:
-            with _begun_here(devices or 1, device, work, arguments) as team:
-                yield team
+            with _begun_here(devices or 1, device, work, arguments) as group:
+                yield group
         else:
             yield FabricGroup(_rank_elsewhere(), count, lambda: _fabric(count, device))
     finally:
@@ -315,6 +315,6 @@ def _follow(
         connection.send("ready")
         return _met(rank, count, port, device)
 
-    team = FabricGroup(rank, count, join, lambda: "rank 0 is gone")
+    group = FabricGroup(rank, count, join, lambda: "rank 0 is gone")
     last_words = f"error: rank {rank}: rank 0 is gone, and the training is over\n  {GO_ON}\n"
-    _work(connection, f"rank {rank}", partial(work, team, *arguments), last_words)
+    _work(connection, f"rank {rank}", partial(work, group, *arguments), last_words)

@@ -149,7 +149,7 @@ def _answered(model: Model, facts: Facts, wanted: AnswerOptions) -> list[pa.Tabl
     for i in np.flatnonzero(is_open).tolist():
         terms = [column[i].as_py() for column in facts.arguments]
         try:
-            question = Question.of(model.base, facts.predicate, [None if term == ANYTHING else term for term in terms])
+            question = Question.from_terms(model.base, facts.predicate, [None if t == ANYTHING else t for t in terms])
         except DataError as error:
             raise DataError(error.what, where=facts.location(i), hint=error.hint) from None
         answers = model.answer(replace(question, **asdict(wanted)))

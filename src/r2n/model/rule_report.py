@@ -80,13 +80,13 @@ def rule_truths(trained: Model, positions: list[int], codes: Int64[np.ndarray, "
             threshold[of_predicate] = best_threshold(logits[of_predicate], known[of_predicate] == 1)
     answers = logits > threshold
     believed = np.where(known >= 0, known == 1, answers)
-    says, whole = answers[index], trained.members[0].whole
+    says, full_pass = answers[index], trained.members[0].full_pass
     passes = len(positions) * FOLDS * len(trained.members)
     learned_masked = trained.options.training.hiding > 0 and trained.network.counted is None
-    if learned_masked and whole is not None and len(whole.graph.atoms) * passes <= MOST_HIDDEN:
+    if learned_masked and full_pass is not None and len(full_pass.graph.atoms) * passes <= MOST_HIDDEN:
         for i in range(len(positions)):
             masked = np.unique(index[:, i])
-            masked = masked[whole.graph.contains(torch.from_numpy(atoms[masked])).numpy()]
+            masked = masked[full_pass.graph.contains(torch.from_numpy(atoms[masked])).numpy()]
             folds = FOLDS if np.isin(masked, np.delete(index, i, axis=1)).any() else 1
             found = logits.copy()
             for some in (masked[fold::folds] for fold in range(folds)):
@@ -108,7 +108,7 @@ def best_threshold(logits: Float64[np.ndarray, " atoms"], true: Bool[np.ndarray,
 @torch.no_grad()
 def _masked(logits: AtomLogits, codes: Codes) -> Float64[np.ndarray, " atoms"]:
     """The logits of atoms that are masked all together, with their reciprocals."""
-    made, model = logits.whole, logits.model
+    made, model = logits.full_pass, logits.model
     assert made is not None
     reciprocals = counterparts(model.base, codes)
     both = np.unique(np.concatenate([codes, reciprocals[reciprocals >= 0]]))
@@ -116,7 +116,7 @@ def _masked(logits: AtomLogits, codes: Codes) -> Float64[np.ndarray, " atoms"]:
     hidden = torch.zeros(len(made.graph.atoms), dtype=torch.bool, device=model.device)
     hidden[torch.from_numpy(made.rows(there))] = True
     was_training, known = model.training, made.known.to(model.device)
-    out = model.eval()(made.layout, hidden=hidden, known=known, rule_outputs=False).atoms
+    out = model.eval()(made.batch, hidden=hidden, known=known, rule_outputs=False).atoms
     model.train(was_training)
     return out.double().cpu().numpy()[made.rows(codes)]
 
@@ -205,7 +205,7 @@ class RuleSwitches:
         scores: Score = self.trained.scores.without_rules(names)
         logits = scores(self.queries.atoms) if self._is_ranking else self.logits(names)
         asked = scores if self._is_ranking else lambda _: logits
-        report = evaluate_scores(asked, self.queries, base, Filter.of(problem), options, split=self.split)
+        report = evaluate_scores(asked, self.queries, base, Filter.from_problem(problem), options, split=self.split)
         name, value = report.main
         if self._is_ranking and isinstance(scores, ScoreByRow):
             of_truth = _shares(scores, base, self.queries.atoms)
@@ -237,7 +237,7 @@ class RuleSwitches:
     @cached_property
     def _near(self) -> tuple[AtomLogits, ...] | None:
         """The networks over the part of the graph that reaches the queries; None if it depends on what is asked."""
-        if self.trained.source.counts is not None or self.trained.source.whole is None:
+        if self.trained.source.counts is not None or self.trained.source.full_graph is None:
             return None
         found = []
         for member in self.trained.members:
@@ -274,7 +274,7 @@ def _shares(scores: ScoreByRow, base: HerbrandBase, codes: Codes) -> Logits:
     for predicate in np.unique(index).tolist():
         own, arity = np.flatnonzero(index == predicate), len(base.shapes[predicate])
         for position in range(arity):
-            pattern = QueryPattern.of(base, predicate, position)
+            pattern = QueryPattern.from_base(base, predicate, position)
             for some in np.array_split(own, -(-len(own) * pattern.candidates // CANDIDATES_AT_ONCE)):
                 rows = np.asarray(scores.rows(predicate, position, arguments[some, :arity]), np.float64)
                 found[some] += softmax(rows, axis=1)[np.arange(len(some)), pattern.located(codes[some])[1]] / arity
@@ -426,7 +426,7 @@ def _seen(
 ) -> tuple[FactorGraph, dict[str, Occurrence], list[str]]:
     """The graph of all ground rules (or of those around the queries and what is known), occurrences, and notes."""
     evidence, source, notes = trained.knowledge.evidence, trained.source, []
-    graph = source.whole
+    graph = source.full_graph
     if graph is None:
         known = evidence.atoms[~closed_atoms(trained.network.base, evidence.atoms)]
         some = known[drawn(len(known), KNOWN_TO_GROUND, 0)] if len(known) else known
@@ -448,10 +448,10 @@ def _outs(trained: Model, graph: FactorGraph) -> Outs | None:
         return None
     outs: list[list[Float64[np.ndarray, " _"]]] = []
     for member in trained.members:
-        kept, model = member.whole, member.model.eval()
-        layout = kept.layout if kept is not None and kept.graph is graph else model.collate(graph)
+        kept, model = member.full_pass, member.model.eval()
+        batch = kept.batch if kept is not None and kept.graph is graph else model.collate(graph)
         known = torch.from_numpy(known_truths(model.base, graph.atoms.numpy(), member.evidence) + 1)
-        outs.append([out.double().cpu().numpy() for out in model(layout, known=known.to(model.device)).rules])
+        outs.append([out.double().cpu().numpy() for out in model(batch, known=known.to(model.device)).rules])
     means = [np.mean(parts, axis=0) for parts in zip(*outs, strict=True)]
     return [None if rule.is_implicit else mean for rule, mean in zip(graph.rules, means, strict=True)]
 

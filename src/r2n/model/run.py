@@ -204,7 +204,7 @@ def prepare_run(
     first = _run_of_seed(problem, options, knowledge, source, memory, seed, encoders or {}, progress)
     if size > 1:
         weights = sum(part.numel() * part.element_size() for part in first.model.state_dict().values())
-        check_memory(4 * size * weights, memory, what=f"{size:,} networks", ways_out=["train fewer: --ensemble"])
+        check_memory(4 * size * weights, memory, what=f"{size:,} networks", hints=["train fewer: --ensemble"])
     return replace(first, size=size, given=given)
 
 
@@ -251,7 +251,7 @@ def choose_weighting(problem: Problem, logits: AtomLogits, model: R2N) -> None:
 
 
 def _validation_metric(problem: Problem, options: EvaluationOptions) -> Callable[[AtomLogits], float]:
-    filtered, base = Filter.of(problem, (TRAIN, "valid")), problem.knowledge.base  # not even the filter knows the test
+    filtered, base = Filter.from_problem(problem, (TRAIN, "valid")), problem.knowledge.base  # neither knows the test
     return lambda logits: evaluate_scores(logits, problem.valid, base, filtered, options, split="valid").main[1]
 
 

@@ -56,13 +56,13 @@ def train_in(
     resume: bool = False,
     checkpoint_seconds: float = SECONDS_BETWEEN_CHECKPOINTS,
     progress: Progress = no_progress,
-    team: ProcessGroup = SINGLE,
+    group: ProcessGroup = SINGLE,
     calibrated: bool = True,
 ) -> Generator[Epoch, None, None]:
     """Train, keeping trace and checkpoint in the folder; `resume` goes on from what is there, or begins.
 
     The networks of an ensemble are trained one after the other, each in a folder inside. At the end the calibration is
-    fitted and kept, unless only logits are read (not `calibrated`). Of a `team`, this is the process that writes.
+    fitted and kept, unless only logits are read (not `calibrated`). Of a `group`, this is the process that writes.
     """
     folder = RunFolder(path)
     seed, size, threads, device = run.seed, len(run.seeds), torch.get_num_threads(), str(run.model.device)
@@ -74,11 +74,11 @@ def train_in(
     with locked(path):
         config = _begin(folder, run, made, resume=resume)
         folders = folder.networks(run.seeds)
-        if team.count > 1:
+        if group.count > 1:
             progress("wait for the others", 0, 0)
-        _meet(team)
+        _meet(group)
         for number, (own, member) in enumerate(zip(folders, run.members(progress), strict=True), start=1):
-            member.trainer.join(team)
+            member.trainer.join(group)
             phase = "train" if len(folders) == 1 else f"train {number} of {len(folders)}"
             yield from _train(own, member, config, checkpoint_seconds, partial(progress, phase))
         if calibrated:
@@ -124,10 +124,10 @@ def without_reasoning(options: Options) -> Options:
     return options.model_copy(update={"model": model, "training": options.training.model_copy(update=losses)})
 
 
-def _meet(team: ProcessGroup) -> None:
-    """Wait for all of a team."""
-    if team.count > 1:
-        team.summed(torch.zeros(1))
+def _meet(group: ProcessGroup) -> None:
+    """Wait for all processes of a group."""
+    if group.count > 1:
+        group.summed(torch.zeros(1))
 
 
 def _train(
@@ -139,7 +139,7 @@ def _train(
         restore_trainer(run.trainer, *checkpoint)
     opened = Trace(folder.trace) if checkpoint is None else Trace.resumed(folder.trace, checkpoint[1].get("trace"))
     with closing(opened) as trace:
-        _meet(run.trainer.team)
+        _meet(run.trainer.group)
         saved = monotonic()
         progress(run.trainer.epoch, run.trainer.epochs)
         while not run.trainer.is_done:
@@ -271,15 +271,15 @@ def _begin(folder: RunFolder, run: Run, config: RunConfig, *, resume: bool) -> R
     return config
 
 
-def _follow(team: ProcessGroup, problem: str, spec: TrainingSpec) -> None:
-    """Train the same run in another process of a team, from the same checkpoint; only the first process writes."""
+def _follow(group: ProcessGroup, problem: str, spec: TrainingSpec) -> None:
+    """Train the same run in another process of a group, from the same checkpoint; only the first process writes."""
     run = spec.prepared(load(problem))
-    _meet(team)
+    _meet(group)
     for own, member in zip(RunFolder(spec.folder).networks(run.seeds), run.members(), strict=True):
-        member.trainer.join(team)
+        member.trainer.join(group)
         if (checkpoint := read_checkpoint(own.path)) is not None:
             restore_trainer(member.trainer, *checkpoint)
-        _meet(team)
+        _meet(group)
         while not member.trainer.is_done:
             member.trainer.step()
         member.trainer.finish()
@@ -349,7 +349,7 @@ def train(
         if devices is not None and isinstance(problem, Problem):
             hint = "give its name or path instead of a Problem"
             raise ConfigError("each of several processes reads the problem itself", hint=hint)
-        with together(devices, spec.options.training, _follow, name, spec) as team:
+        with together(devices, spec.options.training, _follow, name, spec) as group:
             run = spec.prepared(loaded, shown, encoders)
             for text in (*spec.notes, *run.notes()):
                 notify("note", text)
@@ -357,7 +357,7 @@ def train(
             if compares:
                 notify("note", f"the input layer is trained without rules too, to compare with; {NO_BASELINE}")
             seconds = checkpoint_seconds
-            for epoch in train_in(folder, run, resume=resume, checkpoint_seconds=seconds, progress=shown, team=team):
+            for epoch in train_in(folder, run, resume=resume, checkpoint_seconds=seconds, progress=shown, group=group):
                 if callback is not None:
                     callback(epoch)
         if compares and (why := train_without_reasoning(folder, run, loaded, shown)) is not None:
@@ -397,6 +397,6 @@ def follow_elsewhere(
     spec = training_spec(folder, loaded.options, change, seed, ensemble=ensemble, resume=resume, memory=memory)
     if spec.is_new:
         spec = replace(spec, options=choose_options(loaded, spec.options)[0])
-    with together(devices, spec.options.training, _follow, problem, spec) as team:
-        _follow(team, problem, spec)
+    with together(devices, spec.options.training, _follow, problem, spec) as group:
+        _follow(group, problem, spec)
     return True

@@ -131,7 +131,7 @@ def infer(
                 totals.index_add_(0, part.rows.flatten(), part.messages.flatten(0, 1))
         return normalised(totals)
     layer = belief_layer(graph.rules).to(beliefs.device)
-    incidence, beliefs = Incidence.of(graph).to(beliefs.device), normalised(beliefs)
+    incidence, beliefs = Incidence.from_graph(graph).to(beliefs.device), normalised(beliefs)
     for _ in range(iterations):
         updated, _ = layer(beliefs, incidence, rule_embeddings=False)
         before, beliefs = beliefs, normalised((1 - damping) * normalised(updated) + damping * beliefs)

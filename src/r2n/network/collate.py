@@ -25,8 +25,8 @@ class GraphBatch:
     """A graph as a network reads it, on a device; the graph itself is not moved.
 
     `trained_ids`, if the language has grown since the training: the id that each constant had then, or -1. A batch over
-    grids (`whole`) has the other parts too, for the passes that mask atoms. `grouped`: rules with equally many atoms
-    are collated as one, for they share a network.
+    grids (`dense_grid`) has the other parts too, for the passes that mask atoms. `grouped`: rules with equally many
+    atoms are collated as one, for they share a network.
     """
 
     graph: FactorGraph
@@ -35,7 +35,7 @@ class GraphBatch:
     constants: ConstantEmbedding
     atom_embedding: AtomEmbedding
     trained_ids: Int64[Tensor, " constants"] | None
-    whole: DenseGrid | None = None
+    dense_grid: DenseGrid | None = None
     grouped: bool = False
     device: torch.device = CPU
 
@@ -47,18 +47,18 @@ class GraphBatch:
         device = torch.device(device)
         if device == self.device:
             return self
-        return replace(self, device=device, whole=None if self.whole is None else self.whole.to(device))
+        return replace(self, device=device, dense_grid=None if self.dense_grid is None else self.dense_grid.to(device))
 
     @cached_property
     def incidence(self) -> Incidence:
         """The graph collated for message passing."""
-        return Incidence.of(self.graph, dense=self.kind != "indexed", grouped=self.grouped).to(self.device)
+        return Incidence.from_graph(self.graph, dense=self.kind != "indexed", grouped=self.grouped).to(self.device)
 
     @cached_property
     def by_arity(self) -> tuple[tuple[Int64[Tensor, " _"], Tensors], ...]:
         """For each arity, the rows of its atoms, and these as the input layer collates them.
 
-        Constants have the ids of the training; one without has that of another, for its atoms are `blank`.
+        Constants have the ids of the training; one without has that of another, for its atoms are `masked`.
         """
         (index, arguments), ids = self._decoded, self.trained_ids
         if ids is not None:
@@ -82,7 +82,7 @@ class GraphBatch:
         return self._decoded[0].to(self.device)
 
     @cached_property
-    def blank(self) -> Bool[Tensor, " atoms"] | None:
+    def masked(self) -> Bool[Tensor, " atoms"] | None:
         """The atoms with a constant that has no vector, if there may be some."""
         ids, arguments = self.trained_ids, self._decoded[1]
         if ids is None:

@@ -27,7 +27,7 @@ class SparseRows(Tensors):
     by_column: tuple[Tensor, Tensor, Tensor]
 
     @classmethod
-    def of(cls, matrix: csr_array) -> "SparseRows":
+    def from_matrix(cls, matrix: csr_array) -> "SparseRows":
         """From a matrix of scipy."""
         by_row, by_column = (
             (
@@ -49,18 +49,18 @@ class SparseRows(Tensors):
 class Channel(nn.Module):
     """Vectors of `size` for some constants, by features of a `domain`.
 
-    `place` holds the row of each constant (by id), -1 if it has none; it stays on the CPU, where atoms are collated.
+    `row_of` holds the row of each constant (by id), -1 if it has none; it stays on the CPU, where atoms are collated.
     """
 
-    place: Tensor
+    row_of: Tensor
     domain: str = ""
 
     def __init__(self, constants: Int64[np.ndarray, " rows"], of: int, size: int) -> None:
         """`constants` are the ids of those that have one, `of` is the number of all."""
         super().__init__()
         self.size = size
-        self.place = torch.full((of,), -1, dtype=torch.int64)
-        self.place[torch.from_numpy(np.array(constants, np.int64))] = torch.arange(len(constants))
+        self.row_of = torch.full((of,), -1, dtype=torch.int64)
+        self.row_of[torch.from_numpy(np.array(constants, np.int64))] = torch.arange(len(constants))
 
 
 class WordChannel(Channel):
@@ -71,7 +71,7 @@ class WordChannel(Channel):
         super().__init__(constants, of, len(bags.vocabulary))
         self.bags, self.word_dropout = bags, word_dropout
         self.texts = len(constants)
-        matrix = SparseRows.of(bags.known)
+        matrix = SparseRows.from_matrix(bags.known)
         for i, parts in enumerate(zip(matrix.by_row, matrix.by_column, strict=True)):
             self.register_buffer(f"by_row{i}", parts[0], persistent=False)
             self.register_buffer(f"by_column{i}", parts[1], persistent=False)
@@ -205,13 +205,13 @@ def make_channels(
 class FeatureEncoder(nn.Module):
     """Emb(c) of the constants of one domain: an MLP of all channels, or a caller's module and one map to the size."""
 
-    place: Tensor
+    row_of: Tensor
 
     def __init__(self, channels: Sequence[Channel], dim: int, *, hidden: int, dropout: float) -> None:
         """All channels have the same constants."""
         super().__init__()
         self.channels = nn.ModuleList(channels)
-        self.place = channels[0].place
+        self.row_of = channels[0].row_of
         is_made = isinstance(channels[0], ModuleChannel)
         self.dropout = dropout
         self.first = nn.ParameterList([] if is_made else [glorot(channel.size, hidden) for channel in channels])
@@ -244,7 +244,7 @@ def glorot(inputs: int, outputs: int) -> nn.Parameter:
 
 @dataclass(frozen=True, eq=False)
 class ConstantBatch(Tensors):
-    """Constants to be read: `count` distinct ones, and the index among them of each (`places`; None: all in order).
+    """Constants to be read: `count` distinct ones, and the index among them of each (`index`; None: all in order).
 
     `parts` hold for each source of vectors (the number of an encoder, -1 for learned vectors) which of the distinct
     constants have theirs there, and in which rows.
@@ -252,16 +252,16 @@ class ConstantBatch(Tensors):
 
     count: int
     parts: tuple[tuple[int, Int64[Tensor, " _"], Int64[Tensor, " _"]], ...]
-    places: Int64[Tensor, " *batch"] | None
+    index: Int64[Tensor, " *batch"] | None
 
 
 class ConstantEmbedding(nn.Module):
     """Vectors for the constants of the language: learned ones, normally distributed at the start, or encoded ones.
 
-    `place` holds the row of each constant among the learned vectors, -1 if it has none; it stays on the CPU.
+    `row_of` holds the row of each constant among the learned vectors, -1 if it has none; it stays on the CPU.
     """
 
-    place: Tensor
+    row_of: Tensor
 
     def __init__(
         self,
@@ -280,39 +280,39 @@ class ConstantEmbedding(nn.Module):
         self.encoders = nn.ModuleList(encoders)
         is_learned = torch.ones(constants, dtype=torch.bool)
         for part in (*encoders, *without):
-            is_learned &= part.place < 0
+            is_learned &= part.row_of < 0
         is_learned[torch.as_tensor(np.asarray(new, np.int64))] = False
-        self.place = torch.where(is_learned, is_learned.cumsum(0) - 1, -1)
-        self._encoded_places = tuple(encoder.place for encoder in encoders)
+        self.row_of = torch.where(is_learned, is_learned.cumsum(0) - 1, -1)
+        self._encoder_rows = tuple(encoder.row_of for encoder in encoders)
         self.vectors = nn.Parameter(torch.randn(int(is_learned.sum()), dim) * scale)
 
     def collate(self, constants: Int64[Tensor, " *batch"] | None = None) -> ConstantBatch:
         """Constants (by id) to be read repeatedly, on the CPU; all of them if none are given."""
-        if len(self.vectors) == len(self.place):  # each constant has a learned vector, in the row of its id
-            return ConstantBatch(len(self.place), (), constants)
+        if len(self.vectors) == len(self.row_of):  # each constant has a learned vector, in the row of its id
+            return ConstantBatch(len(self.row_of), (), constants)
         if constants is None:
-            wanted, places = torch.arange(len(self.place)), None
+            wanted, index = torch.arange(len(self.row_of)), None
         else:
-            wanted, places = constants.unique(return_inverse=True)
+            wanted, index = constants.unique(return_inverse=True)
         parts = []
-        for source, place in enumerate((self.place, *self._encoded_places), start=-1):
-            rows = place[wanted]
+        for source, row_of in enumerate((self.row_of, *self._encoder_rows), start=-1):
+            rows = row_of[wanted]
             which = (rows >= 0).nonzero().flatten()
             if len(which):
                 parts.append((source, which, rows[which]))
-        return ConstantBatch(len(wanted), tuple(parts), places)
+        return ConstantBatch(len(wanted), tuple(parts), index)
 
-    def forward(self, layout: ConstantBatch) -> Float[Tensor, "*batch dim"]:
+    def forward(self, batch: ConstantBatch) -> Float[Tensor, "*batch dim"]:
         """Emb(c) of the constants asked for; each is encoded once."""
-        if len(self.vectors) == len(self.place):
+        if len(self.vectors) == len(self.row_of):
             table = self.learned()
         else:
-            table = self.vectors.new_zeros(layout.count, self.dim)
-            for source, which, rows in layout.parts:
+            table = self.vectors.new_zeros(batch.count, self.dim)
+            for source, which, rows in batch.parts:
                 vectors = self.vectors[rows] if source < 0 else self.encoders[source](rows)
                 table = table.index_copy(0, which, vectors)
             table = dropout(table, self.dropout, self.training)
-        return table if layout.places is None else table[layout.places]
+        return table if batch.index is None else table[batch.index]
 
     def learned(self) -> Float[Tensor, "learned dim"]:
         """The learned vectors, of the constants that have one."""

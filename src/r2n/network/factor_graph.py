@@ -71,7 +71,7 @@ class FactorGraph:
             missing = int(codes[~found][0])
             raise DataError(
                 f"the atom with code {missing} is not in the graph",
-                hint="ask a source that grounds what is asked: GroundedOnDemand.of(knowledge, grounder).around(atoms)",
+                hint="take a source that grounds: GroundedOnDemand.from_knowledge(knowledge, grounder).around(atoms)",
             )
         return torch.searchsorted(self.atoms[: self.answered], codes)
 

@@ -125,7 +125,7 @@ class GraphSource(ABC):
 
     @cached_property
     @abstractmethod
-    def whole(self) -> FactorGraph | None:
+    def full_graph(self) -> FactorGraph | None:
         """All ground rules, if they do not depend on the query; atoms outside it are in none."""
 
     @cached_property
@@ -140,8 +140,8 @@ class GraphSource(ABC):
 
     @cached_property
     def _subgraphs(self) -> KHopSubgraphs:
-        assert self.whole is not None
-        return KHopSubgraphs(self.whole)
+        assert self.full_graph is not None
+        return KHopSubgraphs(self.full_graph)
 
     def around(self, atoms: Codes, *, steps: int | None = None, without: Codes | None = None) -> FactorGraph:
         """A graph that answers these atoms, each with its ground rules.
@@ -179,7 +179,7 @@ class FullGraph(GraphSource):
         return f"FullGraph({self.graph!r})"
 
     @cached_property
-    def whole(self) -> FactorGraph:
+    def full_graph(self) -> FactorGraph:
         """The graph."""
         return self.graph
 
@@ -191,7 +191,7 @@ class FullGraph(GraphSource):
             raise DataError(
                 f"{len(missing):,} of {len(wanted):,} atoms are not in the graph, that with code {int(missing[0])} for"
                 " one",
-                hint="ask a source that grounds what is asked: GroundedOnDemand.of(knowledge, grounder)",
+                hint="ask a source that grounds what is asked: GroundedOnDemand.from_knowledge(knowledge, grounder)",
             )
         return super().around(atoms, steps=steps, without=without)
 
@@ -200,7 +200,7 @@ class Ungrounded(GraphSource):
     """No rule at all, for networks that read none."""
 
     @cached_property
-    def whole(self) -> FactorGraph:
+    def full_graph(self) -> FactorGraph:
         """Nothing."""
         return FactorGraph(torch.zeros(0, dtype=torch.int64), (), (), ())
 
@@ -218,7 +218,9 @@ class GroundedOnDemand(GraphSource):
     progress: Progress = no_progress
 
     @classmethod
-    def of(cls, knowledge: KnowledgeBase, grounder: Grounder, progress: Progress = no_progress) -> "GroundedOnDemand":
+    def from_knowledge(
+        cls, knowledge: KnowledgeBase, grounder: Grounder, progress: Progress = no_progress
+    ) -> "GroundedOnDemand":
         """The source of a knowledge base."""
         return cls(Store(knowledge), grounder, progress)
 
@@ -226,7 +228,7 @@ class GroundedOnDemand(GraphSource):
         return f"GroundedOnDemand({type(self.grounder).__name__}, {self.store.knowledge!r})"
 
     @cached_property
-    def whole(self) -> FactorGraph | None:
+    def full_graph(self) -> FactorGraph | None:
         """All ground rules; none under a strategy that starts from the query."""
         if isinstance(self.grounder, BackwardGrounder):
             return None
@@ -261,8 +263,8 @@ class _Changed(GraphSource):
     source: GraphSource
 
     @cached_property
-    def whole(self) -> FactorGraph | None:
-        return self.source.whole
+    def full_graph(self) -> FactorGraph | None:
+        return self.source.full_graph
 
     @property
     def known_in_bodies(self) -> frozenset[str]:
@@ -287,7 +289,7 @@ class Counted(_Changed):
     @cached_property
     def counts(self) -> RuleCounts:
         """The numbers of the rules' ground rules in the known facts."""
-        return RuleCounts.of(self.store, self.rules, self.progress, max_groundings=self.max_groundings)
+        return RuleCounts.from_store(self.store, self.rules, self.progress, max_groundings=self.max_groundings)
 
 
 @dataclass(frozen=True, eq=False)
@@ -297,9 +299,9 @@ class LeftOut(_Changed):
     names: frozenset[str]
 
     @cached_property
-    def whole(self) -> FactorGraph | None:
+    def full_graph(self) -> FactorGraph | None:
         """All ground rules of the others, if they do not depend on the query."""
-        return None if self.source.whole is None else self._emptied(self.source.whole)
+        return None if self.source.full_graph is None else self._emptied(self.source.full_graph)
 
     def _emptied(self, graph: FactorGraph) -> FactorGraph:
         """The graph without the ground rules of these rules; its atoms stay."""
@@ -335,7 +337,7 @@ class LeftOut(_Changed):
             inverse=inverse[inverse >= 0],
             starts=np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
             grounded={j: part for j, part in counts.grounded.items() if not out[j]},
-            _sides={key: side for key, side in counts._sides.items() if key[0] not in changed},
+            _by_pattern={key: found for key, found in counts._by_pattern.items() if key[0] not in changed},
         )
 
     def around(self, atoms: Codes, *, steps: int | None = None, without: Codes | None = None) -> FactorGraph:
@@ -389,7 +391,7 @@ def layered_rules(source: GraphSource) -> tuple[Rule, ...]:
         return layered_rules(source.source)
     if isinstance(source, GroundedOnDemand):
         return source.store.knowledge.theory.rules
-    return () if source.whole is None else source.whole.rules
+    return () if source.full_graph is None else source.full_graph.rules
 
 
 def counted_rules(source: GraphSource) -> tuple[Rule, ...]:

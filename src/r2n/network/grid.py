@@ -142,7 +142,7 @@ class DenseGrid(Tensors):
     has_isolated: tuple[bool, ...]
 
     @classmethod
-    def of(cls, graph: FactorGraph, base: HerbrandBase) -> "DenseGrid | None":
+    def from_graph(cls, graph: FactorGraph, base: HerbrandBase) -> "DenseGrid | None":
         """The form of a full grounding; None if atoms or substitutions are missing, or an atom is not plain."""
         if not base.size or len(graph.atoms) != base.size or not torch.equal(graph.atoms, torch.arange(base.size)):
             return None

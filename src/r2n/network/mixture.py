@@ -26,7 +26,7 @@ class CountedRules(nn.Module):
         self.powers = nn.Parameter(torch.full((len(rules), positions), 0.3))
         self.rest = nn.Parameter(torch.full((predicates, positions), -2.0))
 
-    def masses(
+    def log_weights(
         self, position: int, rules: Int64[Tensor, " entries"], log_counts: Float[Tensor, " entries"]
     ) -> Float[Tensor, " entries"]:
         """The log of the weight that a rule adds to an atom: w_j + v_j log n_j(a)."""
@@ -71,34 +71,34 @@ NETWORK_ALONE, RULES_ALONE = Weighting("mixture", 0.0), Weighting("rules")
 class RuleProbabilities:
     """The candidates of rows that some rule concludes: row, index, log probability, and log(weight / bias).
 
-    `rest` is the log probability of all others together, of each row.
+    `log_others` is the log probability of all others together, of each row.
     """
 
     rows: Int64[Tensor, " reached"]
-    places: Int64[Tensor, " reached"]
+    candidates: Int64[Tensor, " reached"]
     log_probabilities: Float[Tensor, " reached"]
     log_odds: Float[Tensor, " reached"]
-    rest: Float[Tensor, " rows"]
+    log_others: Float[Tensor, " rows"]
 
 
 def rule_probabilities(counted: CountedRules, counts: PatternCounts, rows: Codes) -> RuleProbabilities:
     """The probabilities of the candidates of rows by counted rules; the weights of known facts are not in the total."""
-    side, device = counts.side, counted.rest.device
+    pattern, device = counts.pattern, counted.rest.device
     owner, entry = counts.index.entries(rows)
-    places = counts.places[entry]
+    candidates = counts.candidates[entry]
     is_first = np.ones(len(entry), bool)
-    is_first[1:] = (owner[1:] != owner[:-1]) | (places[1:] != places[:-1])
+    is_first[1:] = (owner[1:] != owner[:-1]) | (candidates[1:] != candidates[:-1])
     rules = torch.from_numpy(counts.rules[entry]).to(device)
     log_counts = torch.from_numpy(np.log(counts.counts[entry])).float().to(device)
     number = torch.from_numpy(np.cumsum(is_first) - 1).to(device)
-    masses = log_sum(counted.masses(side.position, rules, log_counts), number, int(is_first.sum()))
+    log_weights = log_sum(counted.log_weights(pattern.position, rules, log_counts), number, int(is_first.sum()))
     row = torch.from_numpy(owner[is_first]).to(device)
     unknown = torch.from_numpy(~counts.is_fact[entry[is_first]]).to(device)
-    rest = counted.rest[side.predicate, side.position]
+    bias = counted.rest[pattern.predicate, pattern.position]
     groups = torch.cat([row[unknown], torch.arange(len(rows), device=device)])
-    total = log_sum(torch.cat([masses[unknown], rest.expand(len(rows))]), groups, len(rows))
-    index = torch.from_numpy(places[is_first]).to(device)
-    return RuleProbabilities(row, index, masses - total[row], masses - rest, rest - total)
+    total = log_sum(torch.cat([log_weights[unknown], bias.expand(len(rows))]), groups, len(rows))
+    index = torch.from_numpy(candidates[is_first]).to(device)
+    return RuleProbabilities(row, index, log_weights - total[row], log_weights - bias, bias - total)
 
 
 class Combination(nn.Module):
@@ -127,10 +127,10 @@ class Combination(nn.Module):
 
         `network` holds logits, and is overwritten. `weighting` replaces the chosen one.
         """
-        weighting, at = weighting or self.chosen, (rules.rows, rules.places)
+        weighting, at = weighting or self.chosen, (rules.rows, rules.candidates)
         if weighting.kind == "rules":
             left = (network.shape[1] - torch.bincount(rules.rows, minlength=len(network))).clamp(min=1)
-            logs = (rules.rest - torch.log(left)).unsqueeze(1).expand_as(network).clone()
+            logs = (rules.log_others - torch.log(left)).unsqueeze(1).expand_as(network).clone()
             logs[at] = rules.log_probabilities
             return logs
         logs = network.sub_(_log_total(network, known))

@@ -85,7 +85,7 @@ def collate_pairs(
             block = Block(term, atoms, of_channel[atoms][:, list(term.positions)])
             if len(term.positions) > 1 and term.channel in bags:
                 left, right = block.rows[:, 0].numpy(), block.rows[:, 1].numpy()
-                words = SparseRows.of(pair_of_bags(bags[term.channel].known, left, right))
+                words = SparseRows.from_matrix(pair_of_bags(bags[term.channel].known, left, right))
                 counts = torch.from_numpy(pair_counts(bags[term.channel], left, right))
                 block = replace(block, words=words, counts=counts)
             blocks.append(block)
@@ -149,7 +149,7 @@ class PairEmbedding(AtomEmbedding):
     Predicates share the first map; each has a second map and a head of its own.
     """
 
-    place: Tensor
+    row_of: Tensor
 
     def __init__(
         self, language: Language, channels: Sequence[Channel], constants: ConstantEmbedding, options: ModelOptions
@@ -159,8 +159,8 @@ class PairEmbedding(AtomEmbedding):
         dim, hidden = options.dim, options.encoder_dim or options.dim
         self.dim, self.constant_dim, self.dropout = dim, constants.dim, options.encoder_dropout
         self.channels = nn.ModuleList(channels)
-        self.place = torch.stack([*(channel.place for channel in channels), constants.place])
-        self.terms = _possible_terms(language, self.place)
+        self.row_of = torch.stack([*(channel.row_of for channel in channels), constants.row_of])
+        self.terms = _possible_terms(language, self.row_of)
         predicates, sizes = len(language.predicates), [*(channel.size for channel in channels), self.constant_dim]
         words = {c for c, channel in enumerate(channels) if isinstance(channel, WordChannel)}
         paired = {term.key for term in self.terms if len(term.positions) > 1}
@@ -181,7 +181,7 @@ class PairEmbedding(AtomEmbedding):
     ) -> PairBatch:
         """Atoms of one arity, collated once for all passes."""
         bags = {c: channel.bags for c, channel in enumerate(self.channels) if isinstance(channel, WordChannel)}
-        return collate_pairs(bags, self.terms, predicates, self.place[:, arguments])
+        return collate_pairs(bags, self.terms, predicates, self.row_of[:, arguments])
 
     def forward(self, atoms: PairBatch, constants: ConstantEmbedding) -> Float[Tensor, "atoms dim"]:
         """Emb^0(a)."""

@@ -113,17 +113,17 @@ class R2N(nn.Module):
         reads_more = any(part is not None for part in (self.known, self.belief_input, self.trained_ids))
         is_linear = self.atom_embedding.grids is not None and all(layer.is_over_grids for layer in self.layers)
         can_be = is_linear and not reads_more and kind in ("auto", "grid")
-        whole = DenseGrid.of(graph.to(CPU), self.base) if can_be else None
-        if kind == "grid" and whole is None:
+        dense_grid = DenseGrid.from_graph(graph.to(CPU), self.base) if can_be else None
+        if kind == "grid" and dense_grid is None:
             raise ConfigError(
                 "this network and this graph cannot be computed over grids",
                 hint="take kind='auto'; docs/decisions/015-whole-base.md says what grids need",
             )
         if kind == "auto":
-            kind = "dense" if whole is None else "grid"
+            kind = "dense" if dense_grid is None else "grid"
         grouped = any(layer.rule_embedding is not None for layer in self.layers)
         reads = self.base, self.constants, self.atom_embedding, self.trained_ids
-        return GraphBatch(graph, kind, *reads, whole, grouped).to(self.device)
+        return GraphBatch(graph, kind, *reads, dense_grid, grouped).to(self.device)
 
     def on_base(self, base: HerbrandBase, trained_ids: Int64[Tensor, " constants"]) -> "R2N":
         """The same network, with the same weights, for a language that has grown; new constants have the id -1.
@@ -136,43 +136,43 @@ class R2N(nn.Module):
 
     def input_layer(
         self,
-        layout: GraphBatch,
+        batch: GraphBatch,
         *,
         hidden: Bool[Tensor, " atoms"] | None = None,
         known: Int64[Tensor, " atoms"] | None = None,
     ) -> Float[Tensor, "atoms dim"]:
         """Emb^0(a) (eq. 1); hidden atoms are masked, and their truths taken for unknown."""
-        return self._read(layout, self.embed(layout), hidden, known)
+        return self._read(batch, self.embed(batch), hidden, known)
 
-    def _read(self, layout: GraphBatch, embedding: Tensor, hidden: Tensor | None, known: Tensor | None) -> Tensor:
+    def _read(self, batch: GraphBatch, embedding: Tensor, hidden: Tensor | None, known: Tensor | None) -> Tensor:
         """The input of the first reasoning layer, made of the input layer's embeddings."""
         if self.belief_input is not None:
-            score = self.atom_embedding.score(embedding, layout.predicates)
+            score = self.atom_embedding.score(embedding, batch.predicates)
             embedding = self.belief_input(torch.sigmoid(score).unsqueeze(1))
-        blank = layout.blank
+        masked = batch.masked
         if hidden is not None:
-            blank = hidden if blank is None else hidden | blank
-        if blank is not None:
-            embedding = embedding.masked_fill(blank.unsqueeze(1), 0.0)
+            masked = hidden if masked is None else hidden | masked
+        if masked is not None:
+            embedding = embedding.masked_fill(masked.unsqueeze(1), 0.0)
         if self.known is not None:
-            states = torch.full_like(layout.predicates, UNKNOWN) if known is None else known
+            states = torch.full_like(batch.predicates, UNKNOWN) if known is None else known
             states = states if hidden is None else states.masked_fill(hidden, UNKNOWN)
             embedding = self.known[states] if self.evidence_input == "only" else embedding + self.known[states]
         return embedding
 
-    def embed(self, layout: GraphBatch) -> Float[Tensor, "atoms dim"]:
+    def embed(self, batch: GraphBatch) -> Float[Tensor, "atoms dim"]:
         """f_P of the constants, for all atoms of the graph."""
-        embedded = [(rows, self.atom_embedding(atoms, self.constants)) for rows, atoms in layout.by_arity]
+        embedded = [(rows, self.atom_embedding(atoms, self.constants)) for rows, atoms in batch.by_arity]
         if len(embedded) == 1:
             return embedded[0][1]
-        embedding = self.constants.vectors.new_zeros(len(layout.predicates), self.atom_embedding.dim)
+        embedding = self.constants.vectors.new_zeros(len(batch.predicates), self.atom_embedding.dim)
         for rows, part in embedded:
             embedding = embedding.index_copy(0, rows, part)
         return embedding
 
     def forward(
         self,
-        layout: GraphBatch,
+        batch: GraphBatch,
         *,
         hidden: Bool[Tensor, " atoms"] | None = None,
         known: Int64[Tensor, " atoms"] | None = None,
@@ -181,46 +181,46 @@ class R2N(nn.Module):
     ) -> Predictions:
         """Logits of all atoms and ground rules; `known`: UNKNOWN, FALSE or TRUE of each atom; `embedded`: f_P."""
         grids = self.atom_embedding.grids
-        if hidden is None and embedded is None and layout.whole is not None and grids is not None:
-            return self._forward_over_grids(layout, layout.whole, grids, rule_outputs=rule_outputs)
-        embedded = self.embed(layout) if embedded is None else embedded
-        atoms = self._read(layout, embedded, hidden, known)
+        if hidden is None and embedded is None and batch.dense_grid is not None and grids is not None:
+            return self._forward_over_grids(batch, batch.dense_grid, grids, rule_outputs=rule_outputs)
+        embedded = self.embed(batch) if embedded is None else embedded
+        atoms = self._read(batch, embedded, hidden, known)
         if self.atom_output is None:
-            return Predictions(self.atom_embedding.score(atoms, layout.predicates), ())
+            return Predictions(self.atom_embedding.score(atoms, batch.predicates), ())
         atoms = dropout(atoms, self.atom_dropout, self.training)
         rules: list[Tensor] = []
         for number, layer in enumerate(self.layers, start=1):
             wanted = rule_outputs and self.rule_output is not None and number == len(self.layers)
-            atoms, rules = layer(atoms, layout.incidence, rule_embeddings=wanted)
+            atoms, rules = layer(atoms, batch.incidence, rule_embeddings=wanted)
         outputs = tuple(self.rule_output(rule) for rule in rules) if self.rule_output else ()
         logits = self.atom_output(atoms)
-        return Predictions(logits + self.own_score(layout, embedded) if self.input_score else logits, outputs)
+        return Predictions(logits + self.own_score(batch, embedded) if self.input_score else logits, outputs)
 
-    def own_score(self, layout: GraphBatch, embedding: Tensor) -> Tensor:
+    def own_score(self, batch: GraphBatch, embedding: Tensor) -> Tensor:
         """The input layer's score, to be added to the output; nothing for an atom without an embedding."""
-        score, blank = self.atom_embedding.score(embedding, layout.predicates), layout.blank
-        return score if blank is None else score.masked_fill(blank, 0.0)
+        score, masked = self.atom_embedding.score(embedding, batch.predicates), batch.masked
+        return score if masked is None else score.masked_fill(masked, 0.0)
 
     def _forward_over_grids(
-        self, layout: GraphBatch, whole: DenseGrid, embedding: GridFormula, *, rule_outputs: bool
+        self, batch: GraphBatch, base: DenseGrid, embedding: GridFormula, *, rule_outputs: bool
     ) -> Predictions:
         """The same as `forward`, with the atoms as grids."""
-        vectors = self.constants(layout.all_constants)
+        vectors = self.constants(batch.all_constants)
         inputs = [
             InputAtoms(*embedding.grid(grid.index, [vectors[members] for members in grid.members]))
-            for grid in whole.grids
+            for grid in base.grids
         ]
         needs_score = self.atom_output is None or self.input_score
         scores = [embedding.grid_score(part.features, part.diagonals, part.offsets) for part in inputs if needs_score]
         if self.atom_output is None:
-            return Predictions(whole.in_order(scores), ())
+            return Predictions(base.in_order(scores), ())
         drop, atoms = self.atom_dropout if self.training else 0.0, list[Atoms]()
-        for part, grid in zip(inputs, whole.grids, strict=True):
+        for part, grid in zip(inputs, base.grids, strict=True):
             points = part.features.view(*grid.shape, part.features.shape[-1])
             atoms.append(replace(part, features=row_dropout(points, drop).flatten(0, -2)))
         rules: list[Tensor] = []
         for layer in self.layers:
-            atoms[:], rules = reason(whole, layer, atoms)
-        logits = whole.in_order([self.atom_output.over_grid(part.features, part.maps, part.offsets) for part in atoms])
+            atoms[:], rules = reason(base, layer, atoms)
+        logits = base.in_order([self.atom_output.over_grid(part.features, part.maps, part.offsets) for part in atoms])
         outputs = tuple(self.rule_output(rule) for rule in rules) if rule_outputs and self.rule_output else ()
-        return Predictions(logits + whole.in_order(scores) if scores else logits, outputs)
+        return Predictions(logits + base.in_order(scores) if scores else logits, outputs)

@@ -220,7 +220,7 @@ class Incidence(Tensors):
     messages: Int64[Tensor, " atoms"]
 
     @classmethod
-    def of(cls, graph: FactorGraph, *, dense: bool = True, grouped: bool = False) -> "Incidence":
+    def from_graph(cls, graph: FactorGraph, *, dense: bool = True, grouped: bool = False) -> "Incidence":
         """Collate a graph, on the CPU; `dense=False` never takes a box, `grouped` takes rules of n atoms as one."""
         graph, atoms = graph.to(CPU), len(graph.atoms)
         if grouped:

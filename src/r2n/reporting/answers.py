@@ -97,12 +97,12 @@ def _ranked(predictor: Model, queries: RankedQueries) -> Iterator[_Selection]:
     sample = " of an even sample" if min(MOST_COMPARED, len(first)) < len(first) else ""
     text = f"True atoms that rank first, with the highest logits{sample}."
     yield "Surest right answers", text, [(code, "", None) for code in compared[:MOST].tolist()]
-    ranks, base, known, last = queries.realistic, predictor.base, Filter.of(predictor.problem).facts, []
+    ranks, base, known, last = queries.realistic, predictor.base, Filter.from_problem(predictor.problem).facts, []
     order = np.argsort(-ranks, kind="stable")
     order = order[ranks[order] > 1]
     for i in order[np.sort(np.unique(queries.atoms[order], return_index=True)[1])][:MOST]:  # each atom once
         code, position = int(queries.atoms[i]), int(queries.positions[i])
-        pattern = QueryPattern.of(base, int(base.decode(queries.atoms[i : i + 1])[0][0]), position)
+        pattern = QueryPattern.from_base(base, int(base.decode(queries.atoms[i : i + 1])[0][0]), position)
         row, _ = pattern.located(np.array([code]))
         scores = row_scores(predictor.scores, pattern, row)[0].astype(np.float64)
         codes = row[0] + pattern.stride * np.arange(pattern.candidates)

@@ -202,7 +202,7 @@ def _why_not(first: EvaluatedRun, other: EvaluatedRun, a: ByQuery, b: ByQuery, o
         return f"{counted(changed, 'query', 'queries')} have another truth" if changed else ""
     if first.config.fingerprints.get("language") != other.config.fingerprints.get("language"):
         return "the queries are ranked among other constants"
-    if not np.array_equal(Filter.of(first.problem).facts, Filter.of(other.problem).facts):
+    if not np.array_equal(Filter.from_problem(first.problem).facts, Filter.from_problem(other.problem).facts):
         return "other atoms are known to be true, so that the candidates of the rankings differ"
     return ""
 

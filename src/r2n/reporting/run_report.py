@@ -223,7 +223,7 @@ def _facts(trained: Model, config: RunConfig, epochs: int | None) -> Iterator[tu
     layers = counted(len(model.layers), "reasoning layer")
     parameters = counted(sum(part.numel() for part in model.parameters()), "parameter")
     yield "network", f"{options.model.input} of dim {options.model.dim}, {layers}, {parameters}"
-    grounding, everything = trained.options.grounding, trained.source.whole
+    grounding, everything = trained.options.grounding, trained.source.full_graph
     text = grounding.strategy
     text += f", width {grounding.width}, depth {grounding.depth}" if text == "backward" else ""
     text += "" if everything is None else f", {counted(len(everything), 'ground rule')}"

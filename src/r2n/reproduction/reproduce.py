@@ -115,10 +115,10 @@ def rule_accuracy(run: Run, split: str) -> dict[str, float]:
     everything = Evidence(atoms[order], np.concatenate([evidence.truth, queries.truth])[order])
     labels = torch.from_numpy(known_truths(model.base, graph.atoms.numpy(), everything))
     asked = torch.isin(graph.atoms, torch.from_numpy(queries.atoms.copy()))
-    layout, known_then = model.collate(graph), known_states(model.base, graph.atoms, evidence)
+    batch, known_then = model.collate(graph), known_states(model.base, graph.atoms, evidence)
     model.eval()
     with torch.no_grad():
-        outputs = model(layout, known=known_then.to(model.device)).rules
+        outputs = model(batch, known=known_then.to(model.device)).rules
     if not outputs:
         return {}
     right, holds = [], []
@@ -249,7 +249,7 @@ def measure(row: TableRow, dataset: str, seed: int) -> Measured:
         by_part = {name: logits.by(weighting) for name, weighting in ALONE.items()}
         parts = {name: dict(evaluate_split(one, run.problem, "test").metrics) for name, one in by_part.items()}
     if row.constraints:
-        constrained = EvaluationOptions(forbidden=Constrained.of(run.problem.knowledge))
+        constrained = EvaluationOptions(forbidden=Constrained.from_knowledge(run.problem.knowledge))
         report = evaluate_split(logits, run.problem, "test", options=constrained)
         parts[f"{row.row}, with constraints"] = dict(report.metrics)
     return Measured(row, dataset, seed, metrics, seconds, parts)

@@ -143,7 +143,7 @@ def _predictions(
     positions = [(p, i) for p in open_ones for i, domain in enumerate(p.domains) if domain.name in domains]
     for predicate, position in positions:
         terms = [constant if i == position else None for i in range(predicate.arity)]
-        question = Question.of(base, predicate.name, terms)
+        question = Question.from_terms(base, predicate.name, terms)
         if len(asked) < MOST_QUESTIONS and candidates + len(question) <= limits.candidates:
             candidates += len(question)
             asked.append(replace(question, top=top, unknown=True))

@@ -211,7 +211,7 @@ def _atoms_near(model: Model, facts: Iterable[str], most: int) -> Codes:
         assert atom is not None  # the session has read it
         for position in range(len(atom.terms)):
             terms = [None if i == position else term for i, term in enumerate(atom.terms)]
-            question = Question.of(model.base, atom.predicate, terms)
+            question = Question.from_terms(model.base, atom.predicate, terms)
             number += len(question)
             if number <= most:
                 found.append(question.codes())

@@ -230,7 +230,7 @@ def checked_problem(folder: RunFolder, config: RunConfig) -> bytes:
     try:
         content = read_file(folder.problem)
     except OSError as error:
-        what = f"the run folder {folder.path} is not whole: {PROBLEM} cannot be read: {error.strerror}"
+        what = f"the run folder {folder.path} is incomplete: {PROBLEM} cannot be read: {error.strerror}"
         raise CheckpointError(what, hint=WHAT_TO_DO) from error
     if hashlib.sha256(content).hexdigest() != config.problem_sha256:
         what = f"{folder.problem} is damaged, or was changed after the run began: its checksum is wrong"

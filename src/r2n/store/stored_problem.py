@@ -128,7 +128,7 @@ def _term_from_record(record: str | list[str]) -> Term:
 FORMAT = 1
 DOCUMENT = "document"
 _DAMAGE = (SafetensorError, ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError, R2NError)
-WHAT_TO_DO = "copy the whole run folder again from where it was made, or train again"
+WHAT_TO_DO = "copy the full run folder again from where it was made, or train again"
 
 
 Part = tuple[Any, dict[str, np.ndarray]]

@@ -80,7 +80,7 @@ def targets_of(
         raise DataError(
             f"{len(missing):,} of {len(wanted):,} facts and negatives are not in the graph,"
             f" {base.names(missing[:1])[0]} for one",
-            hint="train from a source that grounds what is asked: GroundedOnDemand.of(knowledge, grounder)",
+            hint="train from a source that grounds what is asked: GroundedOnDemand.from_knowledge(knowledge, grounder)",
         )
     truths = known_truths(base, codes, evidence)
     is_negative = np.isin(codes, negatives.codes if false is None else np.union1d(negatives.codes, false))
@@ -158,7 +158,7 @@ class Step:
     terms that do not depend on the step.
     """
 
-    layout: GraphBatch
+    batch: GraphBatch
     graph: FactorGraph
     targets: Targets
     known: Int64[Tensor, " atoms"]
@@ -168,10 +168,10 @@ class Step:
     penalty: float = 1.0
 
     @classmethod
-    def of(cls, layout: GraphBatch, targets: Targets, known: Int64[Tensor, " atoms"]) -> "Step":
+    def from_batch(cls, batch: GraphBatch, targets: Targets, known: Int64[Tensor, " atoms"]) -> "Step":
         """All on the device of the batch."""
-        device = layout.device
-        return cls(layout, layout.graph.to(device), targets.to(device), known.to(device))
+        device = batch.device
+        return cls(batch, batch.graph.to(device), targets.to(device), known.to(device))
 
 
 AnyStep = Any
@@ -209,7 +209,7 @@ class FixedBatches:
 
     def asked(self, generator: torch.Generator) -> tuple[Codes, Codes]:
         """The same in every epoch."""
-        parts = [(step.layout.graph.atoms, step.targets.asked.cpu(), step.targets.labels.cpu()) for step in self.steps]
+        parts = [(step.batch.graph.atoms, step.targets.asked.cpu(), step.targets.labels.cpu()) for step in self.steps]
         true, false = (
             torch.cat([atoms[asked[labels[asked] == truth]] for atoms, asked, labels in parts]) for truth in (1, 0)
         )
@@ -246,7 +246,7 @@ def make_batches(
     a t-norm; if each atom has its own, neighbours of one query must not send messages to another.
     """
     check_component_batches(options)
-    base, negatives, full = model.base, Negatives.none(), source.whole
+    base, negatives, full = model.base, Negatives.none(), source.full_graph
     if options.asks_base:
         atoms = np.arange(base.size)
     else:
@@ -259,7 +259,7 @@ def make_batches(
     if full is None:
         progress("ground", 0, 0)
     graph = source.around(atoms)
-    progress("lay out", 0, 0)
+    progress("collate", 0, 0)
     targets = targets_of(base, graph, evidence, negatives, ask_closed=options.ask_closed)
     known = known_states(base, graph.atoms, evidence)
     parts = [(graph, targets, known)]
@@ -272,7 +272,7 @@ def make_batches(
         parts = [(part.graph, _targets_of_part(targets, part), known[part.kept]) for part in batches] or parts
     if check is not None:
         check(max((part for part, _, _ in parts), key=lambda part: len(part.atoms)))
-    steps = [Step.of(model.collate(part), asked, states) for part, asked, states in parts]
+    steps = [Step.from_batch(model.collate(part), asked, states) for part, asked, states in parts]
     if len(steps) > 1:  # each weight is the step's part of all targets
         counts = np.array([loss_counts(step, len(step.targets.asked)) for step in steps])
         weights = counts * len(steps) / counts.sum(0).clip(min=1)
@@ -424,13 +424,13 @@ class QueryBatches:
         if self.leaves_out:
             known[torch.from_numpy(np.isin(graph.atoms.numpy(), self.left_out(drawn)))] = UNKNOWN
         own = None
-        if self.source.whole is not None:
+        if self.source.full_graph is not None:
             own = own_ground_rules(graph, drawn, self.group)
             kept = [torch.isin(rule_known, some) for (rule_known, _), some in zip(targets.rules, own, strict=True)]
             pairs = zip(targets.rules, kept, strict=True)
             targets = replace(targets, rules=tuple((rule[0][keep], rule[1][keep]) for rule, keep in pairs))
-        step = Step.of(self.model.collate(graph, "dense"), targets, known)
-        own = None if own is None else tuple(rows.to(step.layout.device) for rows in own)
+        step = Step.from_batch(self.model.collate(graph, "dense"), targets, known)
+        own = None if own is None else tuple(rows.to(step.batch.device) for rows in own)
         return replace(step, weights=(drawn.weight,) * 3, own=own, leaves_out=self.leaves_out)
 
     def _find_rule_atoms(self) -> Codes:
@@ -438,11 +438,11 @@ class QueryBatches:
 
         For a t-norm these are all; for L_sem those closed facts that may stand in ground rules of closed atoms alone.
         """
-        whole, language = self.source.whole, self.model.base.language
-        if whole is not None and self.options.regularisation != "off":
-            return whole.atoms.numpy()
-        if whole is not None and self.options.semantic_weight > 0:
-            for rule in whole.rules:
+        full_graph, language = self.source.full_graph, self.model.base.language
+        if full_graph is not None and self.options.regularisation != "off":
+            return full_graph.atoms.numpy()
+        if full_graph is not None and self.options.semantic_weight > 0:
+            for rule in full_graph.rules:
                 predicates = [language.predicate(atom.predicate) for atom in rule.atoms]
                 if rule.formula is not None and all(p.closed or p.closed_parts for p in predicates):
                     return np.setdiff1d(self.evidence.atoms, self.open, assume_unique=True)

@@ -76,7 +76,7 @@ def weighed(step: Step, counts: Sequence[int], group: ProcessGroup) -> Step:
     """
     if group.count == 1:
         return step
-    own = torch.tensor(counts, dtype=torch.float64, device=step.layout.device)
+    own = torch.tensor(counts, dtype=torch.float64, device=step.batch.device)
     shares = (own / group.summed(own.clone()).clamp(min=1)).tolist()
     weights = tuple(weight * share for weight, share in zip(step.weights, shares, strict=True))
     return replace(step, weights=weights, penalty=step.penalty / group.count)
@@ -116,12 +116,12 @@ def make_optimizer(model: R2N, options: OptimisationOptions) -> torch.optim.Opti
 
 def set_learning_rates(optimizer: torch.optim.Optimizer, options: OptimisationOptions, epoch: int) -> None:
     """The rates of an epoch (from 0), for each group of the optimiser."""
-    share = 0.5 * (1 + cos(pi * epoch / max(1, options.epochs))) if options.schedule == "cosine" else 1.0
+    factor = 0.5 * (1 + cos(pi * epoch / max(1, options.epochs))) if options.schedule == "cosine" else 1.0
     rule_rate = options.learning_rate if options.rule_learning_rate is None else options.rule_learning_rate
     counted_rate = rule_rate if options.counted_learning_rate is None else options.counted_learning_rate
     rates = (options.learning_rate, rule_rate, counted_rate)
     for group, rate in zip(optimizer.param_groups, rates, strict=False):  # the last, where rules are counted
-        group["lr"] = rate * share
+        group["lr"] = rate * factor
 
 
 Validate = Callable[[R2N], float]
@@ -171,7 +171,7 @@ class Trainer:
         """
         self.model, self.batches, self.options, self.validate = model, batches, options, validate
         self.rule_batches, self.finalize = rule_batches, finalize
-        self.team: ProcessGroup = SINGLE
+        self.group: ProcessGroup = SINGLE
         self.objective = Objective(model, evidence, options)
         self.optimizer = make_optimizer(model, options)
         self.generator = torch.Generator().manual_seed(seed)
@@ -180,16 +180,16 @@ class Trainer:
         self.best_epoch = 0
         self.best_weights: dict[str, Tensor] = {}
 
-    def join(self, team: ProcessGroup) -> None:
+    def join(self, group: ProcessGroup) -> None:
         """Train in a process group from now on, or alone again; all processes must hold the same trainer."""
-        if team.count > 1:
+        if group.count > 1:
             check_shared_options(self.options)
-        self.team = team
+        self.group = group
         if isinstance(self.batches, QueryBatches | RowBatches):
-            self.batches.group = team
+            self.batches.group = group
 
     @classmethod
-    def of(
+    def from_source(
         cls,
         model: R2N,
         source: GraphSource | FactorGraph,
@@ -255,11 +255,11 @@ class Trainer:
         """One step of the optimiser, by all processes alike if it is not shared; the loss and its parts before it."""
         losses = self._losses(step)
         self.optimizer.zero_grad()
-        count = 1 if is_shared else self.team.count
+        count = 1 if is_shared else self.group.count
         if losses.total.requires_grad:
             (losses.total if count == 1 else losses.total / count).backward()
         parts = torch.stack(losses).detach() / count
-        parts = all_reduce(self.model.parameters(), parts, self.team)
+        parts = all_reduce(self.model.parameters(), parts, self.group)
         gradients = []  # of sparse ones the rows that were touched; to be changed in place
         for parameter in self.model.parameters():
             if parameter.grad is not None and parameter.grad.is_sparse:
@@ -273,9 +273,9 @@ class Trainer:
         if not bool(torch.isfinite(norm)):
             raise self._diverged(f"the gradient is {float(norm)} in epoch {self.epoch + 1}")
         if self.options.clip is not None:
-            share = (self.options.clip / (norm + 1e-6)).clamp(max=1.0)
+            factor = (self.options.clip / (norm + 1e-6)).clamp(max=1.0)
             for gradient in gradients:
-                gradient.mul_(share)
+                gradient.mul_(factor)
         with torch.sparse.check_sparse_tensor_invariants(enable=False):  # else torch warns
             self.optimizer.step()
         return parts
@@ -284,14 +284,14 @@ class Trainer:
         if not isinstance(step, Step):
             return step.losses(self.model, self.options)
         if isinstance(self.batches, QueryBatches) and self.options.hide_by == "atom":
-            codes = step.layout.graph.atoms
+            codes = step.batch.graph.atoms
             hidden = masked_by_code(codes, step.targets, self.options, generator=self.generator)
         else:
             constants = len(self.model.base.language.constants)
             hidden = masked_atoms(step.targets, self.options, constants, generator=self.generator)
-        step = weighed(step, self.objective.counted(step, hidden), self.team)
+        step = weighed(step, self.objective.counted(step, hidden), self.group)
         wanted = self.options.semantic_weight > 0
-        predictions = self.model(step.layout, hidden=hidden, known=step.known, rule_outputs=wanted)
+        predictions = self.model(step.batch, hidden=hidden, known=step.known, rule_outputs=wanted)
         return self.objective.losses(step, predictions, hidden)
 
     def finish(self) -> None:
@@ -336,4 +336,4 @@ def fit(
     **changes: object,
 ) -> Iterator[Epoch]:
     """Train the network on the evidence, one record an epoch; `changes` are keys of [training]: `epochs=50`."""
-    return iter(Trainer.of(model, source, evidence, options, validate=validate, seed=seed, **changes))
+    return iter(Trainer.from_source(model, source, evidence, options, validate=validate, seed=seed, **changes))

@@ -112,8 +112,8 @@ def softmax_loss(
     if not len(true):
         return true.sum()
     both = torch.cat([true.unsqueeze(1), negatives.masked_fill(~allowed, -torch.inf)], dim=1)
-    shares = torch.logsumexp(both, dim=1) - true
-    return shares.mean() if counted is None else _mean(shares, counted)
+    losses = torch.logsumexp(both, dim=1) - true
+    return losses.mean() if counted is None else _mean(losses, counted)
 
 
 def n3_penalty(vectors: Float[Tensor, "batch dim"]) -> Float[Tensor, ""]:
@@ -122,7 +122,7 @@ def n3_penalty(vectors: Float[Tensor, "batch dim"]) -> Float[Tensor, ""]:
 
 
 class BaseSoftmax:
-    """L_sup by the softmax over all candidates of each fact's queries, from the logits of the whole Herbrand base.
+    """L_sup by the softmax over all candidates of each fact's queries, from the logits of the full Herbrand base.
 
     The loss is the mean over facts and positions of minus the log of the fact's probability among the candidates; with
     `relation_weight`, a fact is also compared with the other predicates of its constants, as a mean of its own.
@@ -143,7 +143,7 @@ class BaseSoftmax:
                 continue
             domains = base.language.predicates[predicates[0]].domains
             asked = asked_positions(options.corrupted_positions, len(domains))
-            indices = [base.place(domain, arguments[which, i]) for i, domain in enumerate(domains)]
+            indices = [base.index_in(domain, arguments[which, i]) for i, domain in enumerate(domains)]
             facts = tuple(torch.from_numpy(np.array(x)) for x in (np.searchsorted(predicates, index[which]), *indices))
             self.groups.append((predicates, asked, facts))
 

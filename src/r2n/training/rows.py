@@ -58,10 +58,10 @@ class RowStep(Tensors):
                 rows.formula(self.predicates[self.row], vectors), self.predicates[self.row]
             )
             others = scores[self.row].masked_fill(self.candidates == self.answers.unsqueeze(1), -torch.inf)
-            share = torch.logsumexp(torch.cat([true.unsqueeze(1), others + self.shift], dim=1), dim=1) - true
+            losses = torch.logsumexp(torch.cat([true.unsqueeze(1), others + self.shift], dim=1), dim=1) - true
         else:
-            share = torch.logsumexp(scores, dim=1)[self.row] - scores[self.row, self.answers]
-        supervised, zero = self.weight * share.mean(), share.new_zeros(())
+            losses = torch.logsumexp(scores, dim=1)[self.row] - scores[self.row, self.answers]
+        supervised, zero = self.weight * losses.mean(), losses.new_zeros(())
         total = supervised
         if options.n3:
             total = total + self.weight * options.n3 * rows.n3(self.predicates[self.row], vectors)
@@ -70,7 +70,7 @@ class RowStep(Tensors):
     def _reader(self, model: R2N) -> Callable[[Tensor], Tensor]:
         """Constants (ids) -> their vectors; those with features are encoded once a step."""
         constants = model.constants
-        if len(constants.vectors) < len(constants.place):
+        if len(constants.vectors) < len(constants.row_of):
             answers = self.answers if self.shift else self.answers[:0]
             used = torch.cat([self.given.flatten(), self.candidates, answers]).unique()
             table = constants(constants.collate(used.cpu()).to(used.device))
@@ -119,7 +119,7 @@ class RowBatches:
         for i in np.unique(index).tolist():
             predicate = base.language.predicates[i]
             for position in asked_positions(options.corrupted_positions, predicate.arity):
-                rows, candidates = QueryPattern.of(base, i, position).located(self.facts[index == i])
+                rows, candidates = QueryPattern.from_base(base, i, position).located(self.facts[index == i])
                 order = np.argsort(rows, kind="stable")
                 _, first = np.unique(rows[order], return_index=True)
                 given = arguments[index == i][order][first][:, : predicate.arity]
@@ -190,13 +190,13 @@ class RuleStep:
         assert model.counted is not None
         parts = (self.fact, self.rules, self.log_counts, self.is_true)
         fact, rules, log_counts, is_true = (part.to(model.device) for part in parts)
-        masses = model.counted.masses(self.position, rules, log_counts)
-        rest = model.counted.rest[self.predicate, self.position].expand(self.facts)
+        log_weights = model.counted.log_weights(self.position, rules, log_counts)
+        bias = model.counted.rest[self.predicate, self.position].expand(self.facts)
         each = torch.arange(self.facts, device=model.device)
-        every = log_sum(torch.cat([masses, rest]), torch.cat([fact, each]), self.facts)
-        true = log_sum(masses[is_true], fact[is_true], self.facts)
+        every = log_sum(torch.cat([log_weights, bias]), torch.cat([fact, each]), self.facts)
+        true = log_sum(log_weights[is_true], fact[is_true], self.facts)
         is_reached = torch.zeros_like(each, dtype=torch.bool).index_fill(0, fact[is_true], True)
-        loss = self.weight * (every - torch.where(is_reached, true, rest)).mean()
+        loss = self.weight * (every - torch.where(is_reached, true, bias)).mean()
         return Losses(loss, loss, loss.new_zeros(()), loss.new_zeros(()))
 
 
@@ -219,52 +219,52 @@ class RuleBatches:
     def __init__(self, counts: RuleCounts, options: TrainingOptions) -> None:
         """Find for every fact the ground rules that are not counted while it is the query."""
         base = counts.base
-        self.sides: list[_RuleFacts] = []
+        self.patterns: list[_RuleFacts] = []
         heads = {rule.atoms[rule.head_positions[0]].predicate for rule in counts.rules}
         for name in sorted(heads):
             predicate = base.language.predicate_index(name)
             facts = counts.store.knowledge.known_codes(base.language.predicates[predicate], True)
             is_asked = ~closed_atoms(base, facts) | options.ask_closed
             for position in range(len(base.shapes[predicate])) if is_asked.any() else ():
-                side = counts.side(predicate, position)
-                sizes = side.index.spans(side.side.located(facts)[0])[1] * is_asked
-                self.sides.append(_RuleFacts(side, counts.left_out(predicate, position), facts, sizes, is_asked))
-        self.entries = sum(int(side.sizes.sum()) for side in self.sides)
+                found = counts.by_pattern(predicate, position)
+                sizes = found.index.spans(found.pattern.located(facts)[0])[1] * is_asked
+                self.patterns.append(_RuleFacts(found, counts.left_out(predicate, position), facts, sizes, is_asked))
+        self.entries = sum(int(pattern.sizes.sum()) for pattern in self.patterns)
 
     def asked(self, generator: torch.Generator) -> tuple[Codes, Codes]:
         """The facts that a rule may conclude."""
-        facts = np.unique(np.concatenate([np.zeros(0, np.int64), *(side.facts[side.is_asked] for side in self.sides)]))
-        return facts, np.zeros(0, np.int64)
+        asked = [pattern.facts[pattern.is_asked] for pattern in self.patterns]
+        return np.unique(np.concatenate([np.zeros(0, np.int64), *asked])), np.zeros(0, np.int64)
 
     def epoch(self, generator: torch.Generator) -> Iterator[RuleStep]:
         """The steps of one epoch; of very many entries, a sample."""
-        share = min(1.0, ENTRIES_AN_EPOCH / max(1, self.entries))
+        rate = min(1.0, ENTRIES_AN_EPOCH / max(1, self.entries))
         cuts: list[tuple[_RuleFacts, np.ndarray]] = []
-        for side in self.sides:
-            facts = np.flatnonzero(side.sizes)
-            order = facts[torch.randperm(len(facts), generator=generator).numpy()][: int(np.ceil(len(facts) * share))]
+        for pattern in self.patterns:
+            facts = np.flatnonzero(pattern.sizes)
+            order = facts[torch.randperm(len(facts), generator=generator).numpy()][: int(np.ceil(len(facts) * rate))]
             if len(order):
-                number = np.cumsum(side.sizes[order]) // ENTRIES_AT_ONCE
-                cuts += [(side, part) for part in np.split(order, np.flatnonzero(np.diff(number)) + 1)]
+                number = np.cumsum(pattern.sizes[order]) // ENTRIES_AT_ONCE
+                cuts += [(pattern, part) for part in np.split(order, np.flatnonzero(np.diff(number)) + 1)]
         order = torch.randperm(len(cuts), generator=generator).tolist()
         mean = sum(len(part) for _, part in cuts) / max(1, len(cuts))
         return (_rule_step(*cuts[i], weight=len(cuts[i][1]) / mean) for i in order)
 
 
-def _rule_step(side: _RuleFacts, numbers: np.ndarray, *, weight: float) -> RuleStep:
-    counts, left_out = side.counts, side.left_out
-    rows, places = counts.side.located(side.facts[numbers])
+def _rule_step(pattern: _RuleFacts, numbers: np.ndarray, *, weight: float) -> RuleStep:
+    counts, left_out = pattern.counts, pattern.left_out
+    rows, candidates = counts.pattern.located(pattern.facts[numbers])
     fact, entry = counts.index.entries(rows)
     number = counts.counts[entry].copy()
-    begins = np.cumsum(side.sizes[numbers]) - side.sizes[numbers]
+    begins = np.cumsum(pattern.sizes[numbers]) - pattern.sizes[numbers]
     first = entry[begins]  # each of these facts has an entry
     owner, less = ranges(left_out.starts[numbers], left_out.starts[numbers + 1] - left_out.starts[numbers])
     np.subtract.at(number, begins[owner] + left_out.entries[less] - first[owner], left_out.counts[less])
-    is_true = counts.places[entry] == places[fact]
+    is_true = counts.candidates[entry] == candidates[fact]
     kept = (number > 0) & (is_true | ~counts.is_fact[entry])
     return RuleStep(
-        counts.side.predicate,
-        counts.side.position,
+        counts.pattern.predicate,
+        counts.pattern.position,
         len(numbers),
         torch.from_numpy(fact[kept]),
         torch.from_numpy(counts.rules[entry[kept]]),

@@ -45,11 +45,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, default=Path("build/fuzzing"))
     asked = parser.parse_args(arguments)
     places = {target.name: (module, target.inputs) for module in MODULES for target in targets_of(module)}
-    whole = sum(inputs for _, inputs in places.values())
+    full = sum(inputs for _, inputs in places.values())
     rows = []
     for name in asked.targets or places:
         module, share = places[name]
-        inputs = asked.inputs if asked.targets else -(-share * asked.inputs // whole)
+        inputs = asked.inputs if asked.targets else -(-share * asked.inputs // full)
         rows.append(campaign(module, name, asked.out / name, inputs, asked.seed))
         sys.stdout.write(json.dumps(rows[-1]) + "\n")
         sys.stdout.flush()

@@ -106,11 +106,11 @@ def test_a_ranking_of_a_sample_says_so(tmp_path: Path) -> None:
     changes = [part for change in small for part in ("--set", change)]
     run = str(tmp_path / "run")
     invoke("train", "nations", "--out", run, *changes)
-    whole = json.loads(invoke("evaluate", run, "--json"))
+    full = json.loads(invoke("evaluate", run, "--json"))
     document = json.loads(invoke("evaluate", run, "--sample", "50", "--seed", "3", "--json"))
-    assert whole["intervals"] == {}
+    assert full["intervals"] == {}
     assert document["protocol"]["queries"] == 50
-    assert document["protocol"]["sample"] == f"50 of {whole['protocol']['queries']} queries, drawn with seed 3"
+    assert document["protocol"]["sample"] == f"50 of {full['protocol']['queries']} queries, drawn with seed 3"
     low, high = document["intervals"]["mrr"]
     assert low < document["metrics"]["mrr"] < high
     shown = invoke("evaluate", run, "--sample", "50", "--seed", "3")
@@ -126,7 +126,7 @@ def test_train_tells_its_phases_on_standard_error(tmp_path: Path) -> None:
     assert json.loads(result.stdout)["epochs"] == 2, "there is no run to resume, so one begins"
     phases = [line.removesuffix(" ...") for line in result.stderr.splitlines() if line.endswith(" ...")]
     told = ["read", "ground", "train", "calibrate", "train without rules, to compare", "evaluate", "report"]
-    assert [phase for phase in phases if phase != "lay out"] == told
+    assert [phase for phase in phases if phase != "collate"] == told
 
 
 def test_memory_is_handed_on_in_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -148,10 +148,10 @@ def test_memory_is_handed_on_in_bytes(tmp_path: Path, monkeypatch: pytest.Monkey
 def test_a_run_is_resumed_with_its_own_options(tmp_path: Path) -> None:
     problem, out = str(write_toy_problem(tmp_path / "towns")), str(tmp_path / "run")
     begun = ("--out", out, "--seed", "4", "--set", "training.epochs=3", "--set", "model.dim=4")
-    whole = json.loads(invoke("train", problem, *begun, "--json"))
+    full = json.loads(invoke("train", problem, *begun, "--json"))
     result = runner.invoke(app, ["train", problem, "--out", out, "--resume", "--set", "training.epochs=3", "--json"])
     assert result.exit_code == 0, result.output
-    assert json.loads(result.stdout) == whole
+    assert json.loads(result.stdout) == full
     assert "note: resumed with the run's own options: model.dim = 4 (the problem file: 8)" in result.stderr
     assert "training.epochs = 3 (the problem file: 60)" in result.stderr
 

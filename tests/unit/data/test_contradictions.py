@@ -43,7 +43,7 @@ def wide() -> Problem:
         (["training.loss=full-softmax"], "there is no fact to learn from"),
         (["training.batch_size=2", "training.batches=2"], "one of the two"),
         (["training.loss=full-softmax", "training.batch_size=2"], "in batches asks all candidates of a row"),
-        (["training.leave_one_out=true"], "a step over the whole graph asks everything"),
+        (["training.leave_one_out=true"], "a step over the full graph asks everything"),
         (["training.labels_only=['liesIm']"], "unknown predicate 'liesIm'"),
         (["training.labels_only=['liesIn']", "training.loss=softmax"], "compares facts with their corruptions"),
     ],

@@ -242,7 +242,7 @@ def test_all_formats_give_the_same_rows(tmp_path: Path, ending: str, vector: tup
     assert rows.texts.to_pylist() == COLUMNS["title"]
     expected = LISTS["list"] if vector == ("list",) else [[1.5, 0.0], [-2.0, 1e-3]]
     np.testing.assert_array_equal(rows.vectors, np.array(expected, np.float32))
-    assert not rows.blank.any()
+    assert not rows.empty.any()
     assert rows.faults == ()
 
 
@@ -269,9 +269,9 @@ def test_some_numbers_among_texts_are_texts_and_rows_without_features_are_blank(
     rows = read("id,t\na,1984\nb,Emma\n", tmp_path, text="t")
     assert rows.texts is not None
     assert rows.texts.to_pylist() == ["1984", "Emma"]
-    assert read("id,u,v\na,1,2\nb,,\n", tmp_path, vector=("u", "v")).blank.tolist() == [False, True]
-    assert read("id,t\na,x\nb, \n", tmp_path, text="t").blank.tolist() == [False, True]
-    assert read('id,l\na,\nb,"[1, 2]"\n', tmp_path, vector=("l",)).blank.tolist() == [True, False]
+    assert read("id,u,v\na,1,2\nb,,\n", tmp_path, vector=("u", "v")).empty.tolist() == [False, True]
+    assert read("id,t\na,x\nb, \n", tmp_path, text="t").empty.tolist() == [False, True]
+    assert read('id,l\na,\nb,"[1, 2]"\n', tmp_path, vector=("l",)).empty.tolist() == [True, False]
 
 
 def test_unknown_columns_and_unsuited_files(tmp_path: Path) -> None:

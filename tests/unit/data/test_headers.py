@@ -26,9 +26,9 @@ def facts_of(path: Path, text: str | bytes, predicate: str | None = "located_in"
     """How many facts are read."""
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
     table, known = Table(path, predicate), parse_theory(theory)
-    whole = read_facts(table, theory=known).facts
+    full = read_facts(table, theory=known).facts
     parts = [part for size in (1, 3, 100) for part in [list(read_fact_chunks(table, size, theory=known))]]
-    count = sum(map(len, whole))
+    count = sum(map(len, full))
     assert all(sum(len(facts) for group in part for facts in group) == count for part in parts)
     return count
 

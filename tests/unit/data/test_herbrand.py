@@ -60,47 +60,47 @@ BASE = HerbrandBase(
         {"one": ["b", "d"], "two": ["a", "b", "c"], "none": []},
     )
 )
-SIDES = [(i, position) for i in range(3) for position in range(len(BASE.shapes[i]))]
+PATTERNS = [(i, position) for i in range(3) for position in range(len(BASE.shapes[i]))]
 
 
-@pytest.mark.parametrize(("predicate", "position"), SIDES)
+@pytest.mark.parametrize(("predicate", "position"), PATTERNS)
 def test_each_atom_is_in_the_row_of_its_other_constants_at_the_place_of_its_own(predicate: int, position: int) -> None:
-    side, language = QueryPattern.of(BASE, predicate, position), BASE.language
+    pattern, language = QueryPattern.from_base(BASE, predicate, position), BASE.language
     members = language.members(language.predicates[predicate].domains[position]).tolist()
-    codes = np.arange(*side.bounds)
-    rows, places = side.located(codes)
+    codes = np.arange(*pattern.bounds)
+    rows, index = pattern.located(codes)
     _, arguments = BASE.decode(codes)
-    assert [members[place] for place in places] == arguments[:, position].tolist()
+    assert [members[i] for i in index] == arguments[:, position].tolist()
     for row, constants in zip(rows.tolist(), arguments.tolist(), strict=True):
         first = [*constants[:position], members[0], *constants[position + 1 :]]
         arity = len(BASE.shapes[predicate])
         assert BASE.encode(language.predicates[predicate], np.array([first[:arity]])).tolist() == [row]
     distinct = np.unique(rows)
-    given = side.given(distinct)
+    given = pattern.given(distinct)
     given[:, position] = -7
-    assert side.rows(given).tolist() == distinct.tolist()
+    assert pattern.rows(given).tolist() == distinct.tolist()
 
 
-@pytest.mark.parametrize(("predicate", "position"), SIDES)
+@pytest.mark.parametrize(("predicate", "position"), PATTERNS)
 @pytest.mark.parametrize("at_once", [1, 4, 100])
 def test_written_out_row_after_row_all_atoms_are_there(predicate: int, position: int, at_once: int) -> None:
-    side = QueryPattern.of(BASE, predicate, position)
-    rows = np.unique(side.located(np.arange(*side.bounds))[0])[::-1]
-    parts = list(side.all_codes(rows, at_once))
+    pattern = QueryPattern.from_base(BASE, predicate, position)
+    rows = np.unique(pattern.located(np.arange(*pattern.bounds))[0])[::-1]
+    parts = list(pattern.all_codes(rows, at_once))
     for start, codes in parts:
-        assert len(codes) <= max(at_once, side.candidates)
-        found, places = side.located(codes)
-        assert found.tolist() == np.repeat(rows[start:], side.candidates)[: len(codes)].tolist()
-        assert places.tolist() == list(range(side.candidates)) * (len(codes) // side.candidates)
+        assert len(codes) <= max(at_once, pattern.candidates)
+        found, index = pattern.located(codes)
+        assert found.tolist() == np.repeat(rows[start:], pattern.candidates)[: len(codes)].tolist()
+        assert index.tolist() == list(range(pattern.candidates)) * (len(codes) // pattern.candidates)
     everything = np.concatenate([codes for _, codes in parts])
-    assert np.sort(everything).tolist() == list(range(*side.bounds))
+    assert np.sort(everything).tolist() == list(range(*pattern.bounds))
 
 
 def test_a_domain_without_constants_has_no_rows() -> None:
-    side = QueryPattern.of(BASE, 3, 0)
-    assert list(side.all_codes(np.zeros(0, np.int64), 10)) == []
-    assert side.given(np.zeros(0, np.int64)).shape == (0, 2)
-    assert side.bounds[0] == side.bounds[1]
+    pattern = QueryPattern.from_base(BASE, 3, 0)
+    assert list(pattern.all_codes(np.zeros(0, np.int64), 10)) == []
+    assert pattern.given(np.zeros(0, np.int64)).shape == (0, 2)
+    assert pattern.bounds[0] == pattern.bounds[1]
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -108,7 +108,7 @@ def test_what_stands_in_rows_is_found_in_the_order_asked(seed: int) -> None:
     dice = np.random.default_rng(seed)
     things = np.sort(dice.integers(0, 8, 3 * seed))
     asked = dice.integers(-1, 10, 6)
-    owner, entries = RowIndex.of(things).entries(asked)
+    owner, entries = RowIndex.from_rows(things).entries(asked)
     expected = [(i, j) for i, row in enumerate(asked) for j, thing in enumerate(things) if row == thing]
     assert list(zip(owner.tolist(), entries.tolist(), strict=True)) == expected
 

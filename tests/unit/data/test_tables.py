@@ -176,8 +176,8 @@ def test_empty_cells_of_a_wide_table_state_nothing_where_that_is_said(tmp_path: 
     assert listed(read) == [("livesIn", ("ann", "rome"), True), ("livesIn", ("cid", "oslo"), False)]
     assert (read.empty, read.rejected) == (1, ())
     assert read_facts(Table(path, "worksAt", ("id", "employer"), empty="skip")).empty == 1
-    whole = read_facts(Table(path, "person", ("id",)))
-    assert (len(listed(whole)), whole.empty) == (3, 0)
+    full = read_facts(Table(path, "person", ("id",)))
+    assert (len(listed(full)), full.empty) == (3, 0)
     put(path, "id,city,label\nann,rome,1\nbob,oslo,\n")
     assert "column 3 (label) is empty" in message(Table(path, "livesIn", ("id", "city"), empty="skip"))
     with pytest.raises(ConfigError, match="empty is 'error' or 'skip', not 'keep'"):

@@ -91,7 +91,7 @@ def test_one_predicate_alone_has_one_curve_and_nothing_has_none() -> None:
     assert precision_recall(false, BASE) == []
     empty = np.zeros(0, np.int64)
     assert precision_recall(ClassifiedQueries(empty, np.zeros(0, bool), np.zeros(0)), BASE) == []
-    assert rank_counts(RankedQueries.of(empty, empty, Ranks.pooled([])), BASE) == []
+    assert rank_counts(RankedQueries.from_ranks(empty, empty, Ranks.pooled([])), BASE) == []
 
 
 @at_most(60, "scikit-learn is slow on small arrays")
@@ -120,7 +120,7 @@ def test_ranks_are_counted_as_by_hand(drawn: list[tuple[int, int]]) -> None:
     best = np.array([float(a) for a, _ in drawn])
     worst = best + [b for _, b in drawn]
     atoms = np.where(np.arange(len(drawn)) % 3 == 0, code("large(chad)"), code("on(asia, earth)"))
-    queries = RankedQueries.of(atoms.astype(np.int64), np.zeros(len(drawn), np.int64), Ranks(best, worst))
+    queries = RankedQueries.from_ranks(atoms.astype(np.int64), np.zeros(len(drawn), np.int64), Ranks(best, worst))
     expected: dict[str, list[int]] = {}
     for i, rank_ in enumerate(((best + worst) / 2).tolist()):
         bucket = sum(rank_ > last for last in LAST_RANKS)
@@ -140,7 +140,7 @@ def classified(logits: np.ndarray, truth: np.ndarray) -> ClassifiedQueries:
 
 def ranks_of(atoms: list[int], positions: list[int], ranks: list[float]) -> RankedQueries:
     both = np.array(ranks, np.float64)
-    return RankedQueries.of(np.array(atoms, np.int64), np.array(positions, np.int64), Ranks(both, both))
+    return RankedQueries.from_ranks(np.array(atoms, np.int64), np.array(positions, np.int64), Ranks(both, both))
 
 
 @at_most(30, "the bootstrap draws 2,000 times for each")

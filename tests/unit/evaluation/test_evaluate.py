@@ -127,17 +127,17 @@ def nations() -> Run:
 
 def test_position_0_is_asked_of_the_reciprocals(nations: Run) -> None:
     scores, codes = nations.logits(), nations.problem.test.atoms
-    layout = step_of(nations.trainer).layout
+    batch = step_of(nations.trainer).batch
     with torch.no_grad():
-        logits = nations.model(layout).atoms.double().numpy()
-    mirrored = reciprocal_codes(nations.model.base, codes)
-    assert (mirrored >= len(nations.problem.knowledge.base)).all()
-    np.testing.assert_array_equal(scores.at_position(0)(codes), logits[mirrored])
+        logits = nations.model(batch).atoms.double().numpy()
+    reciprocal = reciprocal_codes(nations.model.base, codes)
+    assert (reciprocal >= len(nations.problem.knowledge.base)).all()
+    np.testing.assert_array_equal(scores.at_position(0)(codes), logits[reciprocal])
     np.testing.assert_array_equal(scores.at_position(1)(codes), logits[codes])
-    np.testing.assert_allclose(scores(codes), (logits[codes] + logits[mirrored]) / 2)
+    np.testing.assert_allclose(scores(codes), (logits[codes] + logits[reciprocal]) / 2)
 
 
-def masses(knowledge: KnowledgeBase) -> dict[int, float]:
+def weights(knowledge: KnowledgeBase) -> dict[int, float]:
     """Atom -> mass, rule by rule and atom by atom."""
     facts = {a for a, t in zip(knowledge.evidence.atoms.tolist(), knowledge.evidence.truth.tolist(), strict=True) if t}
     counts = counted_one_by_one(knowledge)
@@ -152,21 +152,21 @@ def masses(knowledge: KnowledgeBase) -> dict[int, float]:
 
 @at_most(10, because="each example grounds 24 rules")
 @given(random_knowledge())
-def test_logits_are_those_of_masses_added_one_by_one(knowledge: KnowledgeBase) -> None:
+def test_logits_are_those_of_weights_added_one_by_one(knowledge: KnowledgeBase) -> None:
     alone, base = RulesAlone.from_knowledge(knowledge), knowledge.base
     assert alone is not None
-    expected = masses(knowledge)
-    odds = {a: log((1 - exp(-mass)) / exp(-mass)) for a, mass in expected.items()}
+    expected = weights(knowledge)
+    odds = {a: log((1 - exp(-weight)) / exp(-weight)) for a, weight in expected.items()}
     logits = [odds.get(a, UNREACHED) for a in range(base.size)]
     found = alone(np.arange(base.size))
     np.testing.assert_allclose(found, logits, rtol=1e-9, atol=1e-9)
     for predicate, shape in enumerate(base.shapes):
         for position in range(len(shape)):
-            side = QueryPattern.of(base, predicate, position)
-            first = np.unique(side.located(np.arange(*side.bounds))[0])
+            pattern = QueryPattern.from_base(base, predicate, position)
+            first = np.unique(pattern.located(np.arange(*pattern.bounds))[0])
             rows = np.concatenate([first[::-1], first[:1]])  # in any order, and one of them twice
-            codes = rows[:, None] + side.stride * np.arange(side.candidates)
-            assert (alone.rows(predicate, position, side.given(rows)) == found[codes]).all()
+            codes = rows[:, None] + pattern.stride * np.arange(pattern.candidates)
+            assert (alone.rows(predicate, position, pattern.given(rows)) == found[codes]).all()
 
 
 def test_nothing_is_counted_without_rules_or_where_they_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -187,5 +187,5 @@ def test_nothing_is_counted_without_rules_or_where_they_are_many(monkeypatch: py
     def refuse(*_: object) -> RuleCounts:
         raise GroundingError("too many")
 
-    monkeypatch.setattr(RuleCounts, "of", refuse)
+    monkeypatch.setattr(RuleCounts, "from_store", refuse)
     assert RulesAlone.from_knowledge(knowledge) is None, "the estimate was wrong"

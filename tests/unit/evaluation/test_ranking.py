@@ -25,7 +25,7 @@ from r2n.evaluation.ranking import (
     MEMORY,
     EvaluationOptions,
     Filter,
-    Share,
+    Shard,
     rank,
     row_memory,
 )
@@ -65,9 +65,9 @@ def test_a_ranking_without_a_choice_says_so_instead_of_numbers() -> None:
     """A domain of one constant, all other candidates known, or no query at all."""
     queries = evidence({"on(asia, earth)": True})
     for report in (
-        ranked(scorer({}), queries, sides=(1,)),
+        ranked(scorer({}), queries, positions=(1,)),
         ranked(scorer({}), queries, "on(africa, earth)", "on(europe, earth)"),
-        ranked(scorer({}), queries, sides=(1,), sample=1),
+        ranked(scorer({}), queries, positions=(1,), sample=1),
     ):
         assert report.nothing_to_rank == "no query has a candidate besides its answer: there is nothing to rank"
         assert repr(report) == f"Report on 'queries' (ranking, 1 query): {report.nothing_to_rank}"
@@ -91,13 +91,13 @@ def test_the_protocol_says_how_it_was_asked() -> None:
         "ranks_left_out_with_no_other_candidate": 0,
         "ranks_left_out_for_a_domain_of_one": 0,
     }
-    assert ranked(scorer({}), queries, sides=(0, 1)).protocol["sides"] == "positions 0, 1"
+    assert ranked(scorer({}), queries, positions=(0, 1)).protocol["sides"] == "positions 0, 1"
 
 
 def test_a_side_that_no_predicate_has_is_refused() -> None:
-    with pytest.raises(DataError, match=r"no predicate has a position 2\n  sides are positions counted from 0, or "):
-        ranked(scorer({}), evidence({"large(italy)": True}), sides=(2,))
-    report = ranked(scorer({}), evidence({"large(italy)": True}), sides=(1,))  # locatedIn has it
+    with pytest.raises(DataError, match=r"no predicate has a position 2\n  positions are counted from 0, or "):
+        ranked(scorer({}), evidence({"large(italy)": True}), positions=(2,))
+    report = ranked(scorer({}), evidence({"large(italy)": True}), positions=(1,))  # locatedIn has it
     assert report.protocol["ranks"] == 0
 
 
@@ -108,7 +108,7 @@ def test_a_side_counted_from_the_end_is_the_last_of_each_predicate() -> None:
         called.extend(codes.ravel().tolist())
         return np.zeros(codes.shape)
 
-    ranked(score, evidence({"large(italy)": True, "locatedIn(italy, europe)": True}), sides=(-1,))
+    ranked(score, evidence({"large(italy)": True, "locatedIn(italy, europe)": True}), positions=(-1,))
     names = BASE.names(np.unique(called))
     assert all(name.startswith("locatedIn(italy, ") for name in names if name.startswith("locatedIn"))
     assert sum(name.startswith("large") for name in names) > 1
@@ -122,13 +122,13 @@ def test_a_row_is_scored_once_and_whole() -> None:
         return np.zeros(len(asked), np.float32)  # single precision is taken too
 
     queries = evidence(dict.fromkeys(THREE, True))
-    ranked(score, queries, sides=(1,))
+    ranked(score, queries, positions=(1,))
     regions = ("africa", "asia", "europe")
     assert [BASE.names(part) for part in called] == [
         [f"locatedIn({c}, {r})" for c in ("chad", "italy") for r in regions]
     ]
     called.clear()
-    ranked(score, queries, sides=(1,), memory=1)
+    ranked(score, queries, positions=(1,), memory=1)
     assert [len(part) for part in called] == [3, 3]  # italy's row once, for both of its queries
 
 
@@ -196,8 +196,8 @@ def test_rows_are_asked_by_their_constants_each_once_as_many_as_memory_holds() -
 
 def test_the_report_says_that_candidates_are_forbidden() -> None:
     queries = evidence({"locatedIn(italy, europe)": True})
-    plain = ranked(scorer({}), queries, sides=(1,))
-    allowed = ranked(scorer({}), queries, sides=(1,), forbidden=lambda *asked: np.zeros((1, 3), bool))
+    plain = ranked(scorer({}), queries, positions=(1,))
+    allowed = ranked(scorer({}), queries, positions=(1,), forbidden=lambda *asked: np.zeros((1, 3), bool))
     text = "candidates that a constraint forbids stand below all others, the true one too"
     assert allowed.protocol == {**plain.protocol, "forbidden": text}
 
@@ -207,8 +207,8 @@ def test_a_sample_asks_some_queries_and_says_so() -> None:
         {"locatedIn(italy, europe)": True, "locatedIn(japan, asia)": True, "locatedIn(chad, africa)": True}
     )
     score = scorer({"locatedIn(italy, europe)": 5, "locatedIn(japan, africa)": 4, "locatedIn(chad, africa)": 3})
-    whole = ranked(score, queries)
-    assert whole.intervals == {}
+    full = ranked(score, queries)
+    assert full.intervals == {}
     found = [ranked(score, queries, sample=2, seed=seed) for seed in range(8)]
     assert {(report.protocol["queries"], report.protocol["ranks"]) for report in found} == {(2, 4)}
     assert found[3].protocol["sample"] == "2 of 3 queries, drawn with seed 3"
@@ -220,8 +220,8 @@ def test_a_sample_asks_some_queries_and_says_so() -> None:
     again = ranked(score, queries, sample=2, seed=3)
     assert again.to_dict() == found[3].to_dict()
     everything = ranked(score, queries, sample=99)
-    assert everything.metrics == whole.metrics
-    assert everything.intervals["mrr"] == (whole.metrics["mrr"], whole.metrics["mrr"])
+    assert everything.metrics == full.metrics
+    assert everything.intervals["mrr"] == (full.metrics["mrr"], full.metrics["mrr"])
 
 
 def test_queries_outside_the_sample_are_still_known() -> None:
@@ -254,7 +254,7 @@ def test_three_who_share_a_ranking_find_what_one_finds() -> None:
         return [part for parts in found.values() for part in parts]
 
     for number in (2, 1, 0):
-        together = ranked(score, asked, memory=1, share=Share(number, 3, partial(exchange, number)))
+        together = ranked(score, asked, memory=1, shard=Shard(number, 3, partial(exchange, number)))
     assert together.to_dict() == ranked(score, asked, memory=1).to_dict()
     assert all(found.values())
     assert all(ALONE.takes(number) for number in range(5))
@@ -265,13 +265,13 @@ def test_a_filter_has_the_true_atoms_of_its_splits() -> None:
     problem = load("countries-s1")
     splits = {"train": problem.train, "valid": problem.valid, "test": problem.test}
     for chosen in (None, ("train",), ("train", "valid")):
-        found = Filter.of(problem, chosen)
+        found = Filter.from_problem(problem, chosen)
         names = chosen or tuple(splits)
         assert set(found.facts.tolist()) == {c for n in names for c in splits[n].atoms[splits[n].truth].tolist()}
         assert (np.diff(found.facts) > 0).all()
         assert found.splits == names
-    assert Filter.of(problem).words("test") == "other true atoms of train, valid and test are no candidates"
-    some = Filter.of(problem, ("train", "valid"))
+    assert Filter.from_problem(problem).words("test") == "other true atoms of train, valid and test are no candidates"
+    some = Filter.from_problem(problem, ("train", "valid"))
     assert some.words("valid") == "other true atoms of train and valid are no candidates"
 
 
@@ -299,7 +299,7 @@ def test_validation_knows_nothing_of_the_test(monkeypatch: pytest.MonkeyPatch) -
 
 def test_without_evidence_only_the_queries_filter() -> None:
     problem = noise_problem("alike")
-    source = GroundedOnDemand.of(problem.knowledge, FullGrounder())
+    source = GroundedOnDemand.from_knowledge(problem.knowledge, FullGrounder())
     torch.manual_seed(0)
     model = R2N.build(problem.knowledge, dim=4, layers=1)
     alone = evaluate(model, source, problem.test)

@@ -21,7 +21,7 @@ from tests.featured_problem import featured_problem
 from tests.model_strategies import shaken
 
 KNOWN = featured_problem().knowledge
-SOURCE = GroundedOnDemand.of(KNOWN, FullGrounder())
+SOURCE = GroundedOnDemand.from_knowledge(KNOWN, FullGrounder())
 
 
 def network(input: str, **changes: Any) -> R2N:

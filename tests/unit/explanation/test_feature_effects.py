@@ -25,7 +25,7 @@ TEXTS_ONLY = featured_problem({"paper": TITLES})
 def rerun(problem: Problem, *, seed: int = 1, **changes: object) -> Rerun:
     options = ModelOptions.model_validate({"input": "pair", "dim": 4, "layers": 2, **changes})
     known = problem.knowledge
-    source = GroundedOnDemand.of(known, FullGrounder()) if options.has_layers else Ungrounded()
+    source = GroundedOnDemand.from_knowledge(known, FullGrounder()) if options.has_layers else Ungrounded()
     return Rerun(shaken(R2N.build(known, options), seed).eval(), known, options, source, {})
 
 

@@ -33,7 +33,7 @@ def member(problem: Problem, seed: int, *, reciprocal: bool = False, **options: 
     knowledge = with_reciprocals(problem.knowledge) if reciprocal else problem.knowledge
     torch.manual_seed(seed)
     model = R2N.build(knowledge, dim=4, **options).double().eval()
-    return AtomLogits(model, GroundedOnDemand.of(knowledge, FullGrounder()), knowledge.evidence)
+    return AtomLogits(model, GroundedOnDemand.from_knowledge(knowledge, FullGrounder()), knowledge.evidence)
 
 
 def by_a_pass(logits: AtomLogits, graph: FactorGraph, gone: set[int], states: dict[int, int]) -> np.ndarray:

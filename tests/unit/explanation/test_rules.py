@@ -64,7 +64,7 @@ SEEDS = range(8)
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_as_plain_loops_count(strategy: str, seed: int) -> None:
     knowledge = knowledge_of(make_small_world(Random(seed)))
-    source = GroundedOnDemand.of(knowledge, STRATEGIES[strategy].grounder)
+    source = GroundedOnDemand.from_knowledge(knowledge, STRATEGIES[strategy].grounder)
     graph = source.around(np.arange(knowledge.base.size))
     truths = known_truths(knowledge.base, graph.atoms.numpy(), knowledge.evidence)
     found = occurrences(graph, truths)
@@ -77,7 +77,7 @@ def test_as_plain_loops_count(strategy: str, seed: int) -> None:
 
 def test_out_is_a_mean_probability_and_none_where_there_is_nothing() -> None:
     knowledge = knowledge_of(make_small_world(Random(3)))
-    graph = GroundedOnDemand.of(knowledge, FullGrounder()).whole
+    graph = GroundedOnDemand.from_knowledge(knowledge, FullGrounder()).full_graph
     assert graph is not None
     truths = known_truths(knowledge.base, graph.atoms.numpy(), knowledge.evidence)
     outs = [np.zeros(len(part)) if j % 2 == 0 else None for j, part in enumerate(graph.neighbours)]
@@ -90,7 +90,7 @@ def test_out_is_a_mean_probability_and_none_where_there_is_nothing() -> None:
 def test_counted_rules_as_the_ground_rules_with_a_known_body(seed: int) -> None:
     knowledge = knowledge_of(make_small_world(Random(seed)))
     rules = tuple(rule for rule in knowledge.theory.rules if is_counted(rule))
-    found = counted_occurrences(RuleCounts.of(Store(knowledge), rules), knowledge.evidence)
+    found = counted_occurrences(RuleCounts.from_store(Store(knowledge), rules), knowledge.evidence)
     grounding = KnownBodyGrounder().ground(Store(knowledge))
     for part in grounding.ground_rules:
         if is_counted(part.rule):

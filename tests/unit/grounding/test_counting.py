@@ -105,7 +105,7 @@ def test_rules_that_conclude_one_atom_are_counted() -> None:
 @given(random_knowledge(), st.sampled_from([1, 3, MOST_ENTRIES]))
 def test_counts_are_those_of_the_ground_rules(knowledge: KnowledgeBase, most: int) -> None:
     with patch.object(counting, "MOST_ENTRIES", most):
-        counts = RuleCounts.of(Store(knowledge), THEORY.rules)
+        counts = RuleCounts.from_store(Store(knowledge), THEORY.rules)
     found = {
         (j, c): n for j, c, n in zip(counts.rule.tolist(), counts.codes.tolist(), counts.counts.tolist(), strict=True)
     }
@@ -117,24 +117,26 @@ def test_counts_are_those_of_the_ground_rules(knowledge: KnowledgeBase, most: in
 @given(random_knowledge(), st.sampled_from([3, MOST_ENTRIES]))
 def test_what_is_left_out_is_what_grounding_without_the_fact_lacks(knowledge: KnowledgeBase, most: int) -> None:
     with patch.object(counting, "MOST_ENTRIES", most):
-        counts, base = RuleCounts.of(Store(knowledge), THEORY.rules), knowledge.base
+        counts, base = RuleCounts.from_store(Store(knowledge), THEORY.rules), knowledge.base
         _ = counts._matrices
     for predicate, (declared, shape) in enumerate(zip(base.language.predicates, base.shapes, strict=True)):
         facts = knowledge.known_codes(declared, True)
-        sides = [(counts.side(predicate, i), counts.left_out(predicate, i)) for i in range(len(shape))]
+        patterns = [(counts.by_pattern(predicate, i), counts.left_out(predicate, i)) for i in range(len(shape))]
         for number, fact in enumerate(facts.tolist()):
             truly = counted_one_by_one(without(knowledge, fact))
-            for side, left_out in sides:
-                row = side.side.located(np.array([fact]))[0]
-                owner, entries = side.index.entries(row)
+            for of_pattern, left_out in patterns:
+                row = of_pattern.pattern.located(np.array([fact]))[0]
+                owner, entries = of_pattern.index.entries(row)
                 assert not owner.any()
-                less = np.zeros(len(side.places), np.int64)
+                less = np.zeros(len(of_pattern.candidates), np.int64)
                 part = slice(left_out.starts[number], left_out.starts[number + 1])
                 np.add.at(less, left_out.entries[part], left_out.counts[part])
-                left = side.counts[entries] - less[entries]
-                codes = row[0] + side.places[entries] * side.side.stride
-                found = {(int(j), int(c)): int(n) for j, c, n in zip(side.rules[entries], codes, left, strict=True)}
-                rivals = set((row[0] + np.arange(side.side.candidates) * side.side.stride).tolist())
+                left = of_pattern.counts[entries] - less[entries]
+                codes = row[0] + of_pattern.candidates[entries] * of_pattern.pattern.stride
+                found = {
+                    (int(j), int(c)): int(n) for j, c, n in zip(of_pattern.rules[entries], codes, left, strict=True)
+                }
+                rivals = set((row[0] + np.arange(of_pattern.pattern.candidates) * of_pattern.pattern.stride).tolist())
                 assert {key: n for key, n in found.items() if n} == {k: n for k, n in truly.items() if k[1] in rivals}
 
 
@@ -146,14 +148,14 @@ def all_known() -> KnowledgeBase:
 
 def test_a_rule_with_too_many_ground_rules_is_refused() -> None:
     with pytest.raises(GroundingError, match="more than max_groundings = 100"):
-        RuleCounts.of(Store(all_known()), THEORY.rules, max_groundings=100)
+        RuleCounts.from_store(Store(all_known()), THEORY.rules, max_groundings=100)
 
 
 def test_counts_that_do_not_fit_are_refused() -> None:
     store = Store(all_known(), ceiling=MemoryBudget(30_000))
     message = r"atoms that \d+ of 24 counted rules conclude needs about .*\n  take fewer rules"
     with pytest.raises(MemoryLimitError, match=message):
-        RuleCounts.of(store, THEORY.rules)
+        RuleCounts.from_store(store, THEORY.rules)
 
 
 TYPED = """domain e = {b, c}

@@ -138,13 +138,13 @@ def test_as_many_pieces_as_fit_one_at_least() -> None:
 
 
 def test_what_is_over_the_limit_is_refused_with_the_ways_out() -> None:
-    MemoryBudget(1000).check(1000, what="a thing", ways_out=["take less"])
-    UNLIMITED.check(10**18, what="a thing", ways_out=["take less"])
+    MemoryBudget(1000).check(1000, what="a thing", hints=["take less"])
+    UNLIMITED.check(10**18, what="a thing", hints=["take less"])
     message = (
         "a thing needs about 2 GB, more than the 1 GB that it may take\n  take less; or allow more with --memory SIZE"
     )
     with pytest.raises(MemoryLimitError, match=message):
-        MemoryBudget(10**9).check(2 * 10**9, what="a thing", ways_out=["take less"])
+        MemoryBudget(10**9).check(2 * 10**9, what="a thing", hints=["take less"])
     assert [shown_size(n) for n in (512_000_000, 18_449_000_000, 95 * 10**9)] == ["512 MB", "18.4 GB", "95 GB"]
 
 

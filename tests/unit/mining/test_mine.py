@@ -202,9 +202,9 @@ def test_names_that_break_lines_stay_in_their_comment() -> None:
     name = "p\nq"
     theory = 'domain d = {a, b, c}\npredicate "p\\nq"(d, d)\n'
     knowledge = knowledge_of(theory, {name: np.array([[0, 1], [1, 2], [2, 0]])})
-    whole, text = mined_theory(knowledge.theory, (), mine_constraints(knowledge))
-    assert r2n.parse_theory(text) == whole
-    assert len(whole.rules) == 4
+    full, text = mined_theory(knowledge.theory, (), mine_constraints(knowledge))
+    assert r2n.parse_theory(text) == full
+    assert len(full.rules) == 4
 
 
 def test_a_file_is_written_whole_and_nothing_else_stays(tmp_path: Path) -> None:

@@ -67,12 +67,12 @@ def test_counts_are_those_of_plain_loops_and_no_path_is_missing(length: int) -> 
 
 @pytest.mark.parametrize("length", [2, 3])
 def test_a_sample_has_the_counts_of_its_constants_and_of_no_other(length: int) -> None:
-    whole, found = bodies(10**9, length), bodies(4, length)
+    full, found = bodies(10**9, length), bodies(4, length)
     sampled = [path for path in found.values() if path.is_sampled]
     assert sampled
     for path in sampled:
         expected = np.zeros((GRAPH.constants, GRAPH.constants), int)
-        expected[path.counted_from] = whole[path.steps].counts.toarray()[path.counted_from]
+        expected[path.counted_from] = full[path.steps].counts.toarray()[path.counted_from]
         assert (path.counts.toarray() == expected).all()
         assert 1 <= len(path.counted_from) < path.first_constants
 
@@ -92,10 +92,10 @@ def test_what_says_nothing_is_left_out() -> None:
 
 def test_parts_of_the_search_find_what_the_whole_finds(monkeypatch: pytest.MonkeyPatch) -> None:
     knowledge, options = random_knowledge(4, 0.4), MiningOptions(1, 10**6, 1, 0.0, constants=True)
-    whole = mine_rules(knowledge, options)
+    full = mine_rules(knowledge, options)
     monkeypatch.setattr(searches, "MOST_MEETINGS", 40)
     begun: list[int] = []
-    assert mine_rules(knowledge, options, lambda _, done, total: begun.append(done)) == whole
+    assert mine_rules(knowledge, options, lambda _, done, total: begun.append(done)) == full
     assert len([done for done in begun if done >= 1000]) > 1, "paths are the first thousand"
 
 

@@ -150,7 +150,7 @@ def test_hidden_facts_are_asked_with_their_input_blanked() -> None:
     run = trained(smokers(labels=False), "training.epochs=60", "model.evidence_input=add", "training.hiding=0.4")
     step = run.trainer.batches.epoch(run.trainer.generator).__next__()
     found, truth, groups = calibration.hidden_logits(step, (run.model,), by_atom=True)  # pyright: ignore[reportArgumentType]
-    codes = step.layout.graph.atoms[step.targets.asked].numpy()  # pyright: ignore[reportAttributeAccessIssue]
+    codes = step.batch.graph.atoms[step.targets.asked].numpy()  # pyright: ignore[reportAttributeAccessIssue]
     told = run.logits()(codes)
     assert len(found) == len(truth) == len(groups) == len(codes)
     assert not np.allclose(found, told), "what is known of them is not read"
@@ -159,7 +159,7 @@ def test_hidden_facts_are_asked_with_their_input_blanked() -> None:
     for part in range(calibration.PARTS):  # and by plain loops
         drawn = np.random.default_rng(0).integers(calibration.PARTS, size=len(step.targets.labels))  # pyright: ignore[reportAttributeAccessIssue]
         hidden = calibration.torch.from_numpy(drawn == part) & step.targets.open_atoms  # pyright: ignore[reportAttributeAccessIssue]
-        out = run.model(step.layout, hidden=hidden, known=step.known).atoms.detach().double().numpy()  # pyright: ignore[reportAttributeAccessIssue]
+        out = run.model(step.batch, hidden=hidden, known=step.known).atoms.detach().double().numpy()  # pyright: ignore[reportAttributeAccessIssue]
         for i, row in enumerate(step.targets.asked.tolist()):  # pyright: ignore[reportAttributeAccessIssue]
             if drawn[row] == part:
                 blanked[i] = out[row]
@@ -213,9 +213,10 @@ def test_one_of_several_topics_is_told_about_as_surely_as_it_is_right(seed: int)
     problem = topics(seed)
     run = trained(problem, "training.epochs=60", "training.corrupted_positions=[-1]")
     base, test = problem.knowledge.base, problem.test.atoms
-    side = QueryPattern.of(base, base.language.predicate_index("topic"), 1)
-    rows, truth = side.located(test)
-    logits = run.logits()((rows[:, None] + side.stride * np.arange(side.candidates)).ravel()).reshape(len(rows), -1)
+    pattern = QueryPattern.from_base(base, base.language.predicate_index("topic"), 1)
+    rows, truth = pattern.located(test)
+    codes = rows[:, None] + pattern.stride * np.arange(pattern.candidates)
+    logits = run.logits()(codes.ravel()).reshape(codes.shape)
     probability = fitted(run)(logits.max(axis=1)).mean()
     assert probability == pytest.approx((logits.argmax(axis=1) == truth).mean(), abs=0.1)
 

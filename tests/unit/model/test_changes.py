@@ -123,7 +123,7 @@ def random_changes(dice: Random, problem: Problem) -> tuple[list[str], list[str]
     return fewer, sorted(more)
 
 
-@at_most(4, "each grounds and lays out several times, for every kind of network")
+@at_most(4, "each grounds and collates several times, for every kind of network")
 @given(dice())
 def test_adding_and_taking_back_the_same_facts_restores_every_prediction_bit_for_bit(
     predictor: Model, dice: Random
@@ -142,7 +142,7 @@ def test_adding_and_taking_back_the_same_facts_restores_every_prediction_bit_for
     np.testing.assert_array_equal(twice.scores(asked), there.scores(asked))
 
 
-@at_most(3, "each grounds and lays out several times, for every kind of network")
+@at_most(3, "each grounds and collates several times, for every kind of network")
 @given(dice())
 def test_answers_are_those_of_the_network_on_a_problem_with_these_facts_from_the_start(
     predictor: Model, tmp_path_factory: pytest.TempPathFactory, dice: Random
@@ -178,7 +178,7 @@ def with_candidates(request: pytest.FixtureRequest) -> Model:
     return Model.from_run(network(things_problem(train, test, CANDIDATES[request.param], *changes)))
 
 
-@at_most(4, "each grounds and lays out several times, for every kind of network")
+@at_most(4, "each grounds and collates several times, for every kind of network")
 @given(dice())
 def test_candidates_are_those_of_a_problem_with_these_facts_from_the_start(
     with_candidates: Model, dice: Random
@@ -209,9 +209,9 @@ def test_candidates_are_those_of_a_problem_with_these_facts_from_the_start(
 
 def test_under_candidates_atoms_asked_together_are_answered_as_one_by_one(with_candidates: Model) -> None:
     everything = np.arange(with_candidates.base.size)
-    whole = with_candidates.source.whole
-    assert whole is not None
-    assert not whole.contains(torch.from_numpy(everything)).all()
+    full = with_candidates.source.full_graph
+    assert full is not None
+    assert not full.contains(torch.from_numpy(everything)).all()
     alone = [with_candidates.logits(everything[i : i + 1])[0] for i in everything]
     np.testing.assert_allclose(with_candidates.logits(everything), alone, rtol=1e-5, atol=1e-6)
 
@@ -292,7 +292,7 @@ def embeddings(predictor: Model, *, known: bool = True) -> dict[str, Tensor]:
     codes, names = np.arange(predictor.base.size), np.array(predictor.base.names(np.arange(predictor.base.size)))
     found = {}
     for which, made in predictor.scores.passes(codes):
-        rows = predictor.network.input_layer(made.layout, known=made.known if known else None).detach()
+        rows = predictor.network.input_layer(made.batch, known=made.known if known else None).detach()
         found |= dict(zip(names[which], rows[made.rows(codes[which])], strict=True))
     return found
 

@@ -19,7 +19,7 @@ from r2n.store.folder import RunFolder
 from tests.unit.model.test_training import with_module
 
 DRAWN = ("training.negatives=1", "model.rule_dropout=0.2")
-WAYS = {
+SETTINGS = {
     "listed": ("model.rule_dropout=0.2",),
     "drawn": DRAWN,
     "backward": ("grounding.strategy=backward", *DRAWN),
@@ -45,9 +45,9 @@ def checksums(folder: Path, seeds: range) -> list[str]:
     return [json.loads(path.read_text())["sha256"] for path in paths]
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_each_network_is_that_of_its_seed_alone(way: str, toy: Problem, tmp_path: Path) -> None:
-    ensemble = ensemble_of(toy, *WAYS[way])
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_each_network_is_that_of_its_seed_alone(setting: str, toy: Problem, tmp_path: Path) -> None:
+    ensemble = ensemble_of(toy, *SETTINGS[setting])
     assert ensemble.seeds == range(5, 8)
     trained_in(tmp_path / "all", ensemble)
     alone = []
@@ -78,26 +78,26 @@ def test_rules_are_grounded_once(toy: Problem, tmp_path: Path, monkeypatch: pyte
     assert len(asked) == 2, "once for the training of all, once for the validation queries of all"
 
 
-@pytest.mark.parametrize(("stop", "way"), [(1, "drawn"), (6, "batches"), (11, "drawn")])
+@pytest.mark.parametrize(("stop", "setting"), [(1, "drawn"), (6, "batches"), (11, "drawn")])
 def test_cut_anywhere_and_resumed_it_ends_where_it_would_have(
-    stop: int, way: str, toy: Problem, tmp_path: Path
+    stop: int, setting: str, toy: Problem, tmp_path: Path
 ) -> None:
-    whole = ensemble_of(toy, *WAYS[way])
-    trained_in(tmp_path / "whole", whole)
-    steps = train_in(tmp_path / "cut", ensemble_of(toy, *WAYS[way]), checkpoint_seconds=0.0)
+    full = ensemble_of(toy, *SETTINGS[setting])
+    trained_in(tmp_path / "whole", full)
+    steps = train_in(tmp_path / "cut", ensemble_of(toy, *SETTINGS[setting]), checkpoint_seconds=0.0)
     for _ in range(stop):
         next(steps)
     steps.close()
     if stop <= 8:  # the last network has not begun
         with pytest.raises(CheckpointError, match="has no checkpoint yet"):
             Model.load(tmp_path / "cut")
-    again = ensemble_of(toy, *WAYS[way])
+    again = ensemble_of(toy, *SETTINGS[setting])
     trained_in(tmp_path / "cut", again, resume=True)
-    assert checksums(tmp_path / "whole", whole.seeds) == checksums(tmp_path / "cut", whole.seeds)
+    assert checksums(tmp_path / "whole", full.seeds) == checksums(tmp_path / "cut", full.seeds)
     paths = [tmp_path / name / "calibration.json" for name in ("whole", "cut")]
     kept = [path.read_text() if path.exists() else None for path in paths]
     assert kept[0] == kept[1]
-    np.testing.assert_array_equal(whole.logits()(toy.atoms), again.logits()(toy.atoms))
+    np.testing.assert_array_equal(full.logits()(toy.atoms), again.logits()(toy.atoms))
     lines = [len(trace.read_text().splitlines()) for trace in RunFolder(tmp_path / "cut").traces]
     assert lines == [4, 4, 4]
 
@@ -120,9 +120,9 @@ def test_another_number_of_networks_or_a_damaged_one_is_refused(toy: Problem, tm
     rmtree(folder / "seed-6")
     with pytest.raises(CheckpointError, match="seed-6 has no checkpoint yet"):
         Model.load(folder)
-    whole = ensemble_of(toy)
-    trained_in(folder, whole, resume=True)
-    np.testing.assert_array_equal(Model.load(folder).logits(toy.atoms), whole.logits()(toy.atoms))
+    full = ensemble_of(toy)
+    trained_in(folder, full, resume=True)
+    np.testing.assert_array_equal(Model.load(folder).logits(toy.atoms), full.logits()(toy.atoms))
 
 
 def test_what_cannot_be_trained_or_asked_is_refused(toy: Problem, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -151,15 +151,15 @@ def test_one_network_is_a_run_and_its_folder_says_nothing_of_ensembles(toy_folde
 
 
 def test_all_networks_begin_with_the_module_of_the_caller_and_each_learns_its_own(tmp_path: Path) -> None:
-    whole = with_module(1, size=2)
-    trained_in(tmp_path / "whole", whole)
+    full = with_module(1, size=2)
+    trained_in(tmp_path / "whole", full)
     steps = train_in(tmp_path / "cut", with_module(1, size=2), checkpoint_seconds=1e9)
     next(steps)
     steps.close()
     again = with_module(2, size=2)
     trained_in(tmp_path / "cut", again, resume=True)
-    each = whole.logits().each(whole.problem.atoms)
-    np.testing.assert_array_equal(again.logits().each(whole.problem.atoms), each)
+    each = full.logits().each(full.problem.atoms)
+    np.testing.assert_array_equal(again.logits().each(full.problem.atoms), each)
     assert not np.allclose(each[0], each[1])
     loaded = Model.load(tmp_path / "cut", encoders={"thing": nn.Linear(2, 4)})
-    np.testing.assert_array_equal(loaded.scores.each(whole.problem.atoms), each)
+    np.testing.assert_array_equal(loaded.scores.each(full.problem.atoms), each)

@@ -149,7 +149,7 @@ def test_counted_rules_are_shown_with_their_learned_weights(tmp_path: Path) -> N
     for _ in run.trainer:
         pass
     problem, logits = run.problem, run.logits()
-    base, filtered = problem.knowledge.base, Filter.of(problem)
+    base, filtered = problem.knowledge.base, Filter.from_problem(problem)
     report = Model.from_run(run).evaluate("test", baselines=True)
     for name, way in (("rules alone", RULES_ALONE), ("without reasoning", NETWORK_ALONE)):
         expected = evaluate_scores(logits.by(way), problem.test, base, filtered, split="test").metrics
@@ -283,7 +283,7 @@ def road(tmp_path_factory: pytest.TempPathFactory) -> Problem:
 
 def test_forbidden_candidates_stand_last(road: Problem) -> None:
     trained = Model.from_run(prepare_run(road, road.options, seed=0))
-    constrained = Constrained.of(road.knowledge)
+    constrained = Constrained.from_knowledge(road.knowledge)
     plain, better = trained.evaluate("test"), trained.evaluate("test", options=EvaluationOptions(forbidden=constrained))
     assert better.metrics["mrr"] > plain.metrics["mrr"], "no true answer is forbidden here"
     assert better.protocol["constraints"] == str(constrained)
@@ -298,17 +298,17 @@ def test_forbidden_candidates_stand_last(road: Problem) -> None:
 
 
 def test_which_constraints_are_found(road: Problem) -> None:
-    found = Constrained.of(road.knowledge)
+    found = Constrained.from_knowledge(road.knowledge)
     assert str(found) == "irreflexive 1, asymmetric 1"
     assert all(constraint.support >= LEAST_SUPPORT for constraint in found.constraints)
-    assert "functional 1" in str(Constrained.of(road.knowledge, min_support=3))
-    assert str(Constrained.of(road.knowledge, ("disjoint",))) == "none found"
+    assert "functional 1" in str(Constrained.from_knowledge(road.knowledge, min_support=3))
+    assert str(Constrained.from_knowledge(road.knowledge, ("disjoint",))) == "none found"
     with pytest.raises(ConfigError, match="no kind of constraint 'reflexive'") as caught:
-        Constrained.of(road.knowledge, ("reflexive",))
+        Constrained.from_knowledge(road.knowledge, ("reflexive",))
     assert "irreflexive" in str(caught.value)
 
 
 def test_a_classification_is_refused(toy: Problem) -> None:
     trained = Model.from_run(prepare_run(toy, toy.options, seed=0))
     with pytest.raises(ConfigError, match="only a ranking respects constraints"):
-        trained.evaluate("test", options=EvaluationOptions(forbidden=Constrained.of(toy.knowledge)))
+        trained.evaluate("test", options=EvaluationOptions(forbidden=Constrained.from_knowledge(toy.knowledge)))

@@ -112,8 +112,8 @@ def test_the_parts_are_answered_as_the_whole_is(asked: PredictionJob, tmp_path: 
     found = predict_file(asked, out, progress=lambda *said: shown.append(said))
     assert (found.answers, found.parts, found.parts_before) == (32, 7, 0)
     assert shown[-1] == ("predict", 32, 0)
-    whole = answer_table(predictor, asked.queries, asked.wanted).to_pandas()
-    pd.testing.assert_frame_equal(pd.read_parquet(out), whole, check_dtype=False)  # of texts: pandas has two
+    full = answer_table(predictor, asked.queries, asked.wanted).to_pandas()
+    pd.testing.assert_frame_equal(pd.read_parquet(out), full, check_dtype=False)  # of texts: pandas has two
     assert [path.name for path in tmp_path.iterdir()] == ["a.parquet"]
     path = tmp_path / "q.parquet"  # which says how many rows it has
     pd.DataFrame([line.split("\t") for line in QUERIES], columns=["head", "relation", "tail"]).to_parquet(path)
@@ -128,9 +128,9 @@ def test_the_parts_are_answered_as_the_whole_is(asked: PredictionJob, tmp_path: 
 def test_stopped_half_way_it_goes_on_to_the_same_file(
     ending: str, asked: PredictionJob, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole, out = tmp_path / f"whole{ending}", tmp_path / f"a{ending}"
+    full, out = tmp_path / f"whole{ending}", tmp_path / f"a{ending}"
     predictor = asked.load()
-    predict_file(asked, whole, model=predictor, jobs=1)
+    predict_file(asked, full, model=predictor, jobs=1)
     answered, calls = jobs.answers_to, []
 
     def stops(*arguments: object) -> object:
@@ -147,8 +147,8 @@ def test_stopped_half_way_it_goes_on_to_the_same_file(
     assert len(calls) == 4 + 4
     assert (found.parts, found.parts_before) == (7, 3)
     assert str(found) == "32 answers, 3 of 7 parts found done"
-    assert out.read_bytes() == whole.read_bytes()
-    assert sorted(path.name for path in tmp_path.iterdir()) == [out.name, whole.name]
+    assert out.read_bytes() == full.read_bytes()
+    assert sorted(path.name for path in tmp_path.iterdir()) == [out.name, full.name]
 
 
 def test_what_was_left_of_another_question_is_not_taken_over(asked: PredictionJob, tmp_path: Path) -> None:

@@ -125,9 +125,9 @@ def test_what_is_no_size(text: str) -> None:
 
 def test_what_needs_too_much_is_refused_with_the_ways_out() -> None:
     what, ways = "the training graph of 118,400,000 atoms", ["take training.negatives = 50", "choose a smaller dim"]
-    check_memory(18 * 10**9, 18_400_000_000, what=what, ways_out=ways)
+    check_memory(18 * 10**9, 18_400_000_000, what=what, hints=ways)
     with pytest.raises(MemoryLimitError) as caught:
-        check_memory(95 * 10**9, 18_400_000_000, what=what, ways_out=ways)
+        check_memory(95 * 10**9, 18_400_000_000, what=what, hints=ways)
     assert str(caught.value) == (
         "the training graph of 118,400,000 atoms needs about 95 GB, more than the 18.4 GB that --memory allows\n"
         "  take training.negatives = 50; or choose a smaller dim; or allow more with --memory SIZE"
@@ -137,11 +137,11 @@ def test_what_needs_too_much_is_refused_with_the_ways_out() -> None:
 def test_by_default_a_share_of_what_is_free_may_be_taken(system: System) -> None:
     system.machine(10 * 10**9)
     free = available_bytes()
-    check_memory(int(MEMORY_SHARE * free), None, what="it", ways_out=[])
+    check_memory(int(MEMORY_SHARE * free), None, what="it", hints=[])
     with pytest.raises(
         MemoryLimitError, match=r"than the 8 GB that may be taken \(0.8 of the 10 GB free\)\n  allow more"
     ):
-        check_memory(int(MEMORY_SHARE * free) + 1, None, what="it", ways_out=[])
+        check_memory(int(MEMORY_SHARE * free) + 1, None, what="it", hints=[])
 
 
 # Measured peaks of two steps above the process before them, in MiB: (atoms, ground rules, positions, dim, layers),
@@ -189,7 +189,7 @@ def test_atoms_are_counted_before_a_negative_is_drawn(toy: Problem, monkeypatch:
 
 
 def test_a_graph_is_measured_before_it_is_laid_out(toy: Problem) -> None:
-    graph = GroundedOnDemand.of(toy.knowledge, FullGrounder()).whole
+    graph = GroundedOnDemand.from_knowledge(toy.knowledge, FullGrounder()).full_graph
     assert graph is not None
     check_graph(toy.options, 10**9, graph)
     with pytest.raises(MemoryLimitError, match=r"the training graph of \d+ atoms and \d+ ground rules"):

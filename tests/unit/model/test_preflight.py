@@ -274,9 +274,9 @@ def test_the_predicted_seconds_grow_with_the_ground_rules(tmp_path: Path) -> Non
 
 def test_steps_may_each_go_through_all_ground_rules(tmp_path: Path) -> None:
     problem = records_problem(tmp_path / "records", 207)
-    whole, steps = work_of(problem), work_of(problem, "training.batch_size=20")
-    assert (whole.steps, steps.steps) == (1, -(-len(problem.train) // 20))
-    assert steps.operations == steps.steps * whole.operations
+    full, steps = work_of(problem), work_of(problem, "training.batch_size=20")
+    assert (full.steps, steps.steps) == (1, -(-len(problem.train) // 20))
+    assert steps.operations == steps.steps * full.operations
     backward = ("grounding.strategy=backward", "training.negatives=2")
     once, parts = (work_of(problem, *backward, *more) for more in ([], ["training.batch_size=20"]))
     assert once.size.count <= parts.size.count < once.size.count + parts.steps

@@ -17,7 +17,7 @@ import torch
 
 from r2n.data.problem import load_problem
 from r2n.errors import ConfigError, DataError, Location, ProcessError
-from r2n.evaluation.ranking import ALONE, Share
+from r2n.evaluation.ranking import ALONE, Shard
 from r2n.model import processes
 from r2n.model.processes import (
     MOST_PROCESSES,
@@ -35,10 +35,10 @@ from r2n.model.processes import (
 from r2n.model.training import TrainingSpec, _follow, follow_elsewhere, train_in
 from r2n.options import TrainingOptions
 from r2n.training.batches import SINGLE as ONE
-from r2n.training.batches import ProcessGroup as Team
-from tests import thread_team
+from r2n.training.batches import ProcessGroup as Group
+from tests import thread_group
 from tests.ended_process import EndedProcess
-from tests.thread_team import ThreadTeam
+from tests.thread_group import ThreadGroup
 
 
 @pytest.fixture
@@ -56,18 +56,18 @@ def pipe() -> Iterator[tuple]:
     there.close()
 
 
-def leading(code: int, *messages: object) -> Share:
+def leading(code: int, *messages: object) -> Shard:
     """Process 0 of two; the other has sent its messages and is gone."""
     here, there = Pipe(duplex=False)
     for message in messages:
         there.send(message)
     there.close()
-    return Share(0, 2, partial(gathered, [(EndedProcess(code), here)]))
+    return Shard(0, 2, partial(gathered, [(EndedProcess(code), here)]))
 
 
 def test_every_part_is_taken_once_and_what_all_found_comes_together_in_order() -> None:
     for part in range(9):
-        assert sum(Share(number, 3).takes(part) for number in range(3)) == 1
+        assert sum(Shard(number, 3).takes(part) for number in range(3)) == 1
     lead = leading(0, [(1, "b"), (3, "d")], [(1, "y")])
     assert lead.together([(0, "a"), (2, "c")]) == ["a", "b", "c", "d"]
     assert lead.together([(0, "x")]) == ["x", "y"]
@@ -85,10 +85,10 @@ def no_signals(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(signal, "signal", lambda *_: None)
 
 
-def fails(team: Share | Team, kind: str) -> None:
+def fails(group: Shard | Group, kind: str) -> None:
     if kind == "none":
-        assert isinstance(team, Share)
-        assert team.together([(4, "d"), (1, "a")]) == ["a", "d"]
+        assert isinstance(group, Shard)
+        assert group.together([(4, "d"), (1, "a")]) == ["a", "d"]
     elif kind == "told":
         raise DataError("a wrong row", where=Location("a.tsv", 3), hint="mend it")
     else:
@@ -118,11 +118,11 @@ def test_what_a_child_process_fails_with_is_raised_by_its_parent(
 
 def test_without_jobs_nothing_changes_and_one_job_has_one_thread(threads: None) -> None:
     torch.set_num_threads(2)
-    with shared(None, fails) as share:
-        assert share is ALONE
+    with shared(None, fails) as shard:
+        assert shard is ALONE
         assert torch.get_num_threads() == 2
-    with shared(1, fails) as share:
-        assert share.count == torch.get_num_threads() == 1
+    with shared(1, fails) as shard:
+        assert shard.count == torch.get_num_threads() == 1
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
@@ -165,8 +165,8 @@ def nothing(*_: object) -> None:
 
 def test_one_process_needs_nobody_and_what_cannot_be_shared_is_refused() -> None:
     for count in (None, 1):
-        with together(count, TrainingOptions(), nothing) as team:
-            assert team is ONE
+        with together(count, TrainingOptions(), nothing) as group:
+            assert group is ONE
     with pytest.raises(ConfigError, match=r"set training\.batch_size"), together(2, TrainingOptions(), nothing):
         pass
 
@@ -205,8 +205,8 @@ def test_processes_that_others_began(
     if count is not None:
         with pytest.raises(ConfigError, match="began 4 processes, --devices says 2"):
             begun_elsewhere(2)
-        with together(4, BATCHES, nothing) as team:
-            assert (team.rank, team.count) == (processes._rank_elsewhere(), 4)
+        with together(4, BATCHES, nothing) as group:
+            assert (group.rank, group.count) == (processes._rank_elsewhere(), 4)
 
 
 def test_processes_of_one_machine_meet_on_loopback() -> None:
@@ -246,10 +246,10 @@ class Broken:
     ],
 )
 def test_an_exchange_with_who_is_gone(gone: str, message: str) -> None:
-    team = FabricGroup(0, 2, Broken, lambda: gone)
-    assert isinstance(team, Team)
+    group = FabricGroup(0, 2, Broken, lambda: gone)
+    assert isinstance(group, Group)
     with pytest.raises(ProcessError, match=rf"{message}(.|\n)*go on with --resume"):
-        team.summed(torch.zeros(1))
+        group.summed(torch.zeros(1))
 
 
 @pytest.mark.parametrize(
@@ -279,14 +279,14 @@ def test_who_follows_trains_and_who_leads_writes(toy_folder: Path, tmp_path: Pat
     spec = TrainingSpec(tmp_path / "two", options)
     run = spec.prepared(problem)
 
-    def work(team: ThreadTeam) -> list[float]:
-        if team.rank:
-            _follow(team, str(toy_folder), spec)
+    def work(group: ThreadGroup) -> list[float]:
+        if group.rank:
+            _follow(group, str(toy_folder), spec)
             return []
-        return [epoch.loss for epoch in train_in(tmp_path / "two", run, team=team)]
+        return [epoch.loss for epoch in train_in(tmp_path / "two", run, group=group)]
 
     expected = [epoch.loss for epoch in train_in(tmp_path / "one", spec.prepared(problem))]
-    assert thread_team.together(2, work)[0] == pytest.approx(expected, rel=1e-4)
+    assert thread_group.together(2, work)[0] == pytest.approx(expected, rel=1e-4)
     names = [sorted(path.name for path in (tmp_path / name).iterdir()) for name in ("one", "two")]
     assert len(names[0]) == len(names[1]), names
     assert list(train_in(tmp_path / "two", spec.prepared(problem), resume=True)) == []  # over for one process, too

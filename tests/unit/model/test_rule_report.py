@@ -223,10 +223,10 @@ def test_an_implicit_rule_has_clauses_and_no_share_that_is_satisfied(clauses: Mo
 
 
 def test_known_as_known_others_as_answered_and_heads_as_if_masked(clauses: Model) -> None:
-    whole = clauses.scores.whole
-    assert whole is not None
+    full = clauses.scores.full_pass
+    assert full is not None
     positions = plain_rule(clauses.knowledge.theory.rules[0], clauses.network.base)[1]
-    codes = ground_rules_of(whole.graph, "related")
+    codes = ground_rules_of(full.graph, "related")
     truths = rule_truths(clauses, positions, codes)
     stated = dict(zip(clauses.problem.train.atoms.tolist(), clauses.problem.train.truth.tolist(), strict=True))
     answers = dict(zip(codes.ravel().tolist(), (clauses.logits(codes.ravel()) > 0).tolist(), strict=True))
@@ -234,11 +234,11 @@ def test_known_as_known_others_as_answered_and_heads_as_if_masked(clauses: Model
         assert known.tolist() == [int(stated[code]) if code in stated else -1 for code in row]
         assert believed.tolist() == [stated.get(code, answers[code]) for code in row]
     for position in range(codes.shape[1]):
-        hidden = torch.zeros(len(whole.graph.atoms), dtype=torch.bool)
-        rows = torch.from_numpy(whole.rows(codes[:, position].copy()))
+        hidden = torch.zeros(len(full.graph.atoms), dtype=torch.bool)
+        rows = torch.from_numpy(full.rows(codes[:, position].copy()))
         hidden[rows] = True
         with torch.no_grad():
-            out = clauses.network.eval()(whole.layout, hidden=hidden, known=whole.known).atoms
+            out = clauses.network.eval()(full.batch, hidden=hidden, known=full.known).atoms
         assert truths.says[:, position].tolist() == (out[rows] > 0).tolist()
     unmasked = trained_on(clauses.problem, "training.hiding=0.0", "model.evidence_input=off")
     says = rule_truths(unmasked, positions, codes).says
@@ -256,7 +256,7 @@ def test_reciprocals_are_said_without_them(tmp_path: Path) -> None:
     trained = trained_on(load_problem(tmp_path), epochs=False)
     plain, positions = plain_rule(trained.knowledge.theory.rules[0], trained.network.base)
     assert [str(atom) for atom in plain.atoms] == ["p(x, y)", "q(x, y)", "p(y, x)", "q(y, x)"]
-    graph = trained.source.whole
+    graph = trained.source.full_graph
     assert graph is not None
     codes = ground_rules_of(graph, "i")
     truths = rule_truths(trained, positions, codes)
@@ -306,9 +306,9 @@ def test_rules_that_help_and_clauses_are_exported_as_a_theory(tmp_path: Path) ->
     told = RuleReport("toy", "valid", 9, "ap", 0.9, 0.1, (account(1, 0.9, 0.5), account(2, 0.9, 0.95), implicit))
     out = tmp_path / "out.r2n"
     assert export_theory(told, THEORY, out).startswith("3 rules in")
-    whole = parse_theory(text := out.read_text())
-    assert (whole.domains, whole.predicates) == (THEORY.domains, THEORY.predicates)
-    named = [(rule.name, rule.weight) for rule in whole.rules]
+    full = parse_theory(text := out.read_text())
+    assert (full.domains, full.predicates) == (THEORY.domains, THEORY.predicates)
+    named = [(rule.name, rule.weight) for rule in full.rules]
     assert named == [("r", 2.0), ("i_1_", 0.8), ("i_2", 0.9123)], "a name that is taken is not taken twice"
     assert "# ap 0.9000, without it 0.5000\nrule r [2.0]" in text
     assert "# learned by 'i': support 9, confidence 0.800 of 5 known, fidelity 0.950" in text

@@ -78,8 +78,8 @@ def with_module(seed: int, size: int = 1) -> Run:
 
 @pytest.mark.parametrize("epochs", [0, 2])
 def test_before_the_first_checkpoint_the_weights_of_a_module_are_kept_too(epochs: int, tmp_path: Path) -> None:
-    whole = with_module(1)
-    list(train_in(tmp_path / "whole", whole))
+    full = with_module(1)
+    list(train_in(tmp_path / "whole", full))
     steps = train_in(tmp_path / "cut", with_module(1), checkpoint_seconds=1e9)
     for _ in range(max(epochs, 1)):
         next(steps)
@@ -90,7 +90,7 @@ def test_before_the_first_checkpoint_the_weights_of_a_module_are_kept_too(epochs
         Model.load(tmp_path / "cut", encoders={"thing": nn.Linear(2, 4)})
     again = with_module(2)
     assert [epoch.number for epoch in train_in(tmp_path / "cut", again, resume=True)] == [1, 2, 3, 4]
-    np.testing.assert_array_equal(whole.logits()(whole.problem.atoms), again.logits()(whole.problem.atoms))
+    np.testing.assert_array_equal(full.logits()(full.problem.atoms), again.logits()(full.problem.atoms))
     traces = ((tmp_path / name / TRACE).read_text().splitlines() for name in ("whole", "cut"))
     first, second = ([json.loads(line)["loss"] for line in trace] for trace in traces)
     assert first == second
@@ -129,14 +129,14 @@ def test_with_valid_the_validation_queries_are_told_and_asked_no_more(toy_folder
 def test_batches_are_kept_in_a_run_and_resumed(toy_folder: Path, tmp_path: Path) -> None:
     problem = load_problem(toy_folder)
     changes = ("training.batches=2", "model.rule_dropout=0.2")
-    whole = trained(tmp_path / "whole", problem, changes=changes)
-    assert len(steps_of(whole.trainer)) == 2
+    full = trained(tmp_path / "whole", problem, changes=changes)
+    assert len(steps_of(full.trainer)) == 2
     part = prepare_run(problem, problem.options.changed(changes), 0)
     for epoch in train_in(tmp_path / "part", part, checkpoint_seconds=0.0):
         if epoch.number == 5:
             break
     again = trained(tmp_path / "part", problem, resume=True, changes=changes)
-    np.testing.assert_array_equal(whole.logits()(problem.atoms), again.logits()(problem.atoms))
+    np.testing.assert_array_equal(full.logits()(problem.atoms), again.logits()(problem.atoms))
 
 
 def test_a_folder_that_cannot_be_made_is_a_clear_error(toy_folder: Path, tmp_path: Path) -> None:
@@ -264,7 +264,7 @@ def test_the_whole_base_is_the_graph_of_a_full_softmax() -> None:
     graph = step_of(run.trainer).graph
     assert len(graph.atoms) == 2 * len(problem.knowledge.base), "with reciprocals"
     assert graph.shapes == ((14, 14),)
-    with pytest.raises(MemoryLimitError, match="full-softmax over the whole Herbrand base, 21,560 atoms"):
+    with pytest.raises(MemoryLimitError, match="full-softmax over the full Herbrand base, 21,560 atoms"):
         prepare_run(problem, options, seed=0, memory=1_000_000)
 
 
@@ -273,8 +273,8 @@ def test_held_out_facts_are_false_or_absent_for_all_that_training_sees() -> None
     problem = r2n.load("nations")
     run = prepare_run(problem, problem.options.changed(["training.epochs=0", "model.dim=4"]), seed=0)
     held_out = np.concatenate([problem.valid.atoms, problem.test.atoms])
-    mirrored = reciprocal_codes(run.model.base, held_out)
-    assert not np.isin(np.concatenate([held_out, mirrored]), run.knowledge.evidence.atoms).any()
+    reciprocal = reciprocal_codes(run.model.base, held_out)
+    assert not np.isin(np.concatenate([held_out, reciprocal]), run.knowledge.evidence.atoms).any()
     loss = run.trainer.objective.loss
     assert isinstance(loss, BaseSoftmax)
     assert sum(len(facts[0]) for _, _, facts in loss.groups) == 2 * len(problem.train)

@@ -42,7 +42,7 @@ def one_iteration(formula: Formula, a: tuple[float, float], b: tuple[float, floa
     rule = Rule.explicit("g", formula)
     graph = FactorGraph.from_grounding(Grounding((GroundRules(rule, np.array([[0, 1]]), 0.0),)))
     beliefs = torch.tensor([a, b], dtype=torch.float64).log()
-    return belief_layer(graph.rules)(beliefs, Incidence.of(graph))[0].tolist()
+    return belief_layer(graph.rules)(beliefs, Incidence.from_graph(graph))[0].tolist()
 
 
 def test_or_of_the_appendix() -> None:
@@ -62,7 +62,7 @@ def test_and_of_the_appendix() -> None:
 def test_an_atom_in_no_ground_rule_gets_the_empty_sum() -> None:
     graph = FactorGraph.from_grounding(Grounding(()), atoms=np.arange(2))
     beliefs = torch.tensor([[0.5, -1.0], [2.0, 3.0]], dtype=torch.float64)
-    assert belief_layer(())(beliefs, Incidence.of(graph))[0].tolist() == [[0.0, 0.0]] * 2
+    assert belief_layer(())(beliefs, Incidence.from_graph(graph))[0].tolist() == [[0.0, 0.0]] * 2
 
 
 @pytest.mark.parametrize("inputs", [1, 2, 3, 5, 8, 13, 31, 64])

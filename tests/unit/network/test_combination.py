@@ -37,7 +37,7 @@ rule along: p(x, y) & t(y, z) -> t(x, z)
 rule some: t(x, y) -> u(y)
 """
 IMPLICIT = "implicit both: [t(x, y), u(y)]\n"
-EVERY_WAY = [*WEIGHTINGS, RULES_ALONE]
+EVERY_WEIGHTING = [*WEIGHTINGS, RULES_ALONE]
 
 
 def made(theory: str = DECLARED, *, reciprocal: bool = False, share: float = 0.35) -> tuple[R2N, KnowledgeBase]:
@@ -61,8 +61,8 @@ def made(theory: str = DECLARED, *, reciprocal: bool = False, share: float = 0.3
 
 def source_of(known: KnowledgeBase) -> GraphSource:
     layered, rules = split_rules(known)
-    beside = GroundedOnDemand.of(layered, FullGrounder()) if layered.theory.rules else Ungrounded()
-    return Counted(beside, Store(known), rules)
+    grounded = GroundedOnDemand.from_knowledge(layered, FullGrounder()) if layered.theory.rules else Ungrounded()
+    return Counted(grounded, Store(known), rules)
 
 
 def counted(known: KnowledgeBase) -> Counter[tuple[int, int]]:
@@ -72,60 +72,60 @@ def counted(known: KnowledgeBase) -> Counter[tuple[int, int]]:
     return Counter((int(a[part.rule.head_positions[0]]), j) for j, part in enumerate(parts) for a in part.atoms)
 
 
-def plain_shares(
+def plain_probabilities(
     model: R2N,
     known: KnowledgeBase,
     numbers: Counter[tuple[int, int]],
     at: tuple[QueryPattern, int],
     network: list[float],
-    way: Weighting,
+    weighting: Weighting,
 ) -> list[float]:
-    """The share of each candidate of one row, by the formulas."""
+    """The probability of each candidate of one row, by the formulas."""
     assert model.counted is not None
-    (side, row), rules = at, range(len(model.counted.rules))
+    (pattern, row), rules, value = at, range(len(model.counted.rules)), weighting.value
     true = set(known.evidence.atoms[known.evidence.truth].tolist())
-    codes = [row + place * side.stride for place in range(side.candidates)]
-    weights, powers = (w[:, side.position].tolist() for w in (model.counted.weights, model.counted.powers))
-    rest = exp(model.counted.rest[side.predicate, side.position].item())
-    masses = [sum(exp(weights[j]) * n ** powers[j] for j in rules if (n := numbers[code, j])) for code in codes]
+    codes = [row + index * pattern.stride for index in range(pattern.candidates)]
+    weights, powers = (w[:, pattern.position].tolist() for w in (model.counted.weights, model.counted.powers))
+    bias = exp(model.counted.rest[pattern.predicate, pattern.position].item())
+    sums = [sum(exp(weights[j]) * n ** powers[j] for j in rules if (n := numbers[code, j])) for code in codes]
     unknown = [i for i, code in enumerate(codes) if code not in true]
-    total = rest + sum(masses[i] for i in unknown)
+    total = bias + sum(sums[i] for i in unknown)
 
-    def shares(logits: list[float]) -> list[float]:
-        whole = sum(exp(logits[i]) for i in (unknown or range(len(codes))))
-        return [exp(logit) / whole for logit in logits]
+    def probabilities(logits: list[float]) -> list[float]:
+        total = sum(exp(logits[i]) for i in (unknown or range(len(codes))))
+        return [exp(logit) / total for logit in logits]
 
-    by_network = shares(network)
-    if way.kind == "rules":
-        left = max(1, sum(mass == 0 for mass in masses))
-        return [mass / total if mass else rest / total / left for mass in masses]
-    if way.kind == "sum":
-        return shares([way.value * log(s) + log(1 + m / rest) for s, m in zip(by_network, masses, strict=True)])
-    return [(1 - way.value) * s + way.value * m / total for s, m in zip(by_network, masses, strict=True)]
+    by_network = probabilities(network)
+    if weighting.kind == "rules":
+        left = max(1, sum(weight == 0 for weight in sums))
+        return [weight / total if weight else bias / total / left for weight in sums]
+    if weighting.kind == "sum":
+        return probabilities([value * log(s) + log(1 + m / bias) for s, m in zip(by_network, sums, strict=True)])
+    return [(1 - value) * s + value * m / total for s, m in zip(by_network, sums, strict=True)]
 
 
 def all_rows(known: KnowledgeBase, predicate: int, position: int) -> tuple[QueryPattern, np.ndarray]:
-    side = QueryPattern.of(known.base, predicate, position)
-    return side, np.unique(side.located(np.arange(*side.bounds))[0])
+    pattern = QueryPattern.from_base(known.base, predicate, position)
+    return pattern, np.unique(pattern.located(np.arange(*pattern.bounds))[0])
 
 
-SIDES = [(0, 0), (0, 1), (1, 0), (1, 1), (2, 0)]
+PATTERNS = [(0, 0), (0, 1), (1, 0), (1, 1), (2, 0)]
 
 
-@pytest.mark.parametrize("way", EVERY_WAY, ids=str)
-def test_shares_are_those_of_the_formulas(way: Weighting) -> None:
+@pytest.mark.parametrize("weighting", EVERY_WEIGHTING, ids=str)
+def test_probabilities_are_those_of_the_formulas(weighting: Weighting) -> None:
     model, known = made()
     source, numbers = source_of(known), counted(known)
     plain = AtomLogits(R2N.build(known, dim=4, reasoner="none").eval(), Ungrounded(), known.evidence)
     plain.model.load_state_dict({k: v for k, v in model.state_dict().items() if k[:2] != "co" or "constants" in k})
-    logits = AtomLogits(model, source, known.evidence, weighting=way)
-    for predicate, position in SIDES:
-        side, rows = all_rows(known, predicate, position)
-        network = plain.rows(predicate, position, side.given(rows))
-        found = logits.rows(predicate, position, side.given(rows))
-        for row, scores, shares in zip(rows.tolist(), network.tolist(), found, strict=True):
-            expected = plain_shares(model, known, numbers, (side, row), scores, way)
-            np.testing.assert_allclose(np.exp(shares), expected, rtol=2e-4)
+    logits = AtomLogits(model, source, known.evidence, weighting=weighting)
+    for predicate, position in PATTERNS:
+        pattern, rows = all_rows(known, predicate, position)
+        network = plain.rows(predicate, position, pattern.given(rows))
+        found = logits.rows(predicate, position, pattern.given(rows))
+        for row, scores, probabilities in zip(rows.tolist(), network.tolist(), found, strict=True):
+            expected = plain_probabilities(model, known, numbers, (pattern, row), scores, weighting)
+            np.testing.assert_allclose(np.exp(probabilities), expected, rtol=2e-4)
 
 
 @pytest.mark.parametrize("theory", [DECLARED, DECLARED + IMPLICIT], ids=["no layers", "layers"])
@@ -134,16 +134,16 @@ def test_shares_are_those_of_the_formulas(way: Weighting) -> None:
 def test_atoms_rows_and_positions_tell_the_same(
     theory: str, reciprocal: bool, at_once: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The logit of an atom is the mean over its positions of that of its share, whatever else is asked."""
+    """The logit of an atom is the mean over its positions of that of its probability, whatever else is asked."""
     monkeypatch.setattr(scoring, "CANDIDATES_BY_CODE", at_once)
     model, known = made(theory, reciprocal=reciprocal)
     logits = AtomLogits(model, source_of(known), known.evidence)
     expected: dict[int, list[float]] = {}
-    for predicate, position in SIDES:
-        side, rows = all_rows(known, predicate, position)
-        shares = logits.rows(predicate, position, side.given(rows)).astype(np.float64)
-        found = log_odds(shares.ravel()).reshape(shares.shape)
-        codes = rows[:, None] + side.stride * np.arange(side.candidates)
+    for predicate, position in PATTERNS:
+        pattern, rows = all_rows(known, predicate, position)
+        probabilities = logits.rows(predicate, position, pattern.given(rows)).astype(np.float64)
+        found = log_odds(probabilities.ravel()).reshape(probabilities.shape)
+        codes = rows[:, None] + pattern.stride * np.arange(pattern.candidates)
         one_by_one = logits.at_position(position)(codes.ravel()).reshape(codes.shape)
         np.testing.assert_allclose(one_by_one, found, rtol=1e-4, atol=1e-5)
         for code, logit in zip(codes.ravel().tolist(), found.ravel().tolist(), strict=True):
@@ -154,28 +154,29 @@ def test_atoms_rows_and_positions_tell_the_same(
     assert logits(np.zeros(0, np.int64)).shape == (0,)
 
 
-def test_the_chosen_way_is_taken_and_another_where_it_is_named() -> None:
+def test_the_chosen_weighting_is_taken_and_another_where_it_is_named() -> None:
     model, known = made()
     assert model.combination is not None
-    logits, (side, rows) = AtomLogits(model, source_of(known), known.evidence), all_rows(known, 0, 1)
-    by_way = [logits.by(way).rows(0, 1, side.given(rows)) for way in WEIGHTINGS]
-    assert len({part.tobytes() for part in by_way}) == len(WEIGHTINGS)
-    for number, part in enumerate(by_way):
+    logits, (pattern, rows) = AtomLogits(model, source_of(known), known.evidence), all_rows(known, 0, 1)
+    by_weighting = [logits.by(weighting).rows(0, 1, pattern.given(rows)) for weighting in WEIGHTINGS]
+    assert len({part.tobytes() for part in by_weighting}) == len(WEIGHTINGS)
+    for number, part in enumerate(by_weighting):
         model.combination.way.fill_(number)
         assert model.combination.chosen == WEIGHTINGS[number]
-        assert np.array_equal(logits.rows(0, 1, side.given(rows)), part)
-        assert np.array_equal(logits.by(WEIGHTINGS[0]).again().rows(0, 1, side.given(rows)), by_way[0]), "it stays so"
+        assert np.array_equal(logits.rows(0, 1, pattern.given(rows)), part)
+        first = logits.by(WEIGHTINGS[0]).again().rows(0, 1, pattern.given(rows))
+        assert np.array_equal(first, by_weighting[0]), "it stays so"
     assert "combination.way" in model.state_dict()
 
 
-def test_the_network_is_asked_once_for_all_ways() -> None:
+def test_the_network_is_asked_once_for_all_weightings() -> None:
     model, known = made(DECLARED + IMPLICIT)
     passes: list[object] = []
     model.register_forward_pre_hook(lambda _, given: passes.append(given))
     logits = AtomLogits(model, source_of(known), known.evidence)
-    _ = logits.whole
-    for way in WEIGHTINGS:
-        assert logits.by(way).whole is logits.whole
+    _ = logits.full_pass
+    for weighting in WEIGHTINGS:
+        assert logits.by(weighting).full_pass is logits.full_pass
     assert len(passes) == 1
 
 
@@ -199,18 +200,18 @@ def shaken_networks(scale: float) -> list[R2N]:
     return models
 
 
-@pytest.mark.parametrize("way", [None, Weighting("sum", 1.0), NETWORK_ALONE, RULES_ALONE], ids=str)
-def test_an_ensemble_ranks_by_the_score_that_it_answers_by(way: Weighting | None) -> None:
-    """A row is ranked by the shares whose logits are the means; an atom is answered by the mean over its positions."""
+@pytest.mark.parametrize("weighting", [None, Weighting("sum", 1.0), NETWORK_ALONE, RULES_ALONE], ids=str)
+def test_an_ensemble_ranks_by_the_score_that_it_answers_by(weighting: Weighting | None) -> None:
+    """A row is ranked by probabilities whose logits are the means, an atom answered by the mean over its positions."""
     known, models = made()[1], shaken_networks(1.0)
-    logits = AtomLogits(models[0], source_of(known), known.evidence, weighting=way, others=tuple(models[1:]))
+    logits = AtomLogits(models[0], source_of(known), known.evidence, weighting=weighting, others=tuple(models[1:]))
     every = np.arange(known.base.size)
     answered, predicates = np.zeros(len(every)), known.base.language.predicates
     for predicate, own in enumerate(predicates):
         for position in range(own.arity):
-            side, rows = all_rows(known, predicate, position)
-            codes = rows[:, None] + side.stride * np.arange(side.candidates)
-            ranked = logits.rows(predicate, position, side.given(rows))
+            pattern, rows = all_rows(known, predicate, position)
+            codes = rows[:, None] + pattern.stride * np.arange(pattern.candidates)
+            ranked = logits.rows(predicate, position, pattern.given(rows))
             asked = logits.at_position(position)(codes.ravel()).reshape(codes.shape)
             pairs = np.sign(ranked[:, :, None] - ranked[:, None]) * np.sign(asked[:, :, None] - asked[:, None])
             apart = np.abs(asked[:, :, None] - asked[:, None]) > 1e-6
@@ -235,14 +236,14 @@ def test_sums_of_exponentials_by_group(seed: int, size: int, count: int, scale: 
     if size:
         found[groups.unique()].sum().backward()
         assert values.grad is not None
-        shares = torch.exp(values.detach() - found.detach()[groups])
-        torch.testing.assert_close(values.grad, shares)
+        probabilities = torch.exp(values.detach() - found.detach()[groups])
+        torch.testing.assert_close(values.grad, probabilities)
 
 
 @pytest.mark.parametrize("position", [0, 1])
 def test_a_rule_weighs_by_the_weight_and_the_power_of_the_position_that_is_asked(position: int) -> None:
     model, _ = made()
     assert model.counted is not None
-    found = model.counted.masses(position, torch.tensor([1, 0]), torch.tensor([log(3.0), log(2.0)]))
+    found = model.counted.log_weights(position, torch.tensor([1, 0]), torch.tensor([log(3.0), log(2.0)]))
     w, v = (parameter.tolist() for parameter in (model.counted.weights, model.counted.powers))
     assert found.tolist() == pytest.approx([w[j][position] + v[j][position] * log(n) for j, n in ((1, 3), (0, 2))])

@@ -66,7 +66,7 @@ def test_encoded_constants_have_the_mlp_of_all_their_features() -> None:
     assert isinstance(words, WordChannel)
     for name in ("p1", "p4"):
         constant = KNOWN.language.constant_id(name)
-        row = int(papers.place[constant])
+        row = int(papers.row_of[constant])
         bag = torch.from_numpy(words.bags.known.toarray()[row])
         hidden = numbers.vectors[row] @ papers.first[0] + bag @ papers.first[1] + papers.bias
         expected = papers.last(torch.relu(hidden))  # pyright: ignore
@@ -90,7 +90,7 @@ def test_the_table_has_learned_and_encoded_vectors_in_their_places() -> None:
     torch.testing.assert_close(read(embedding, ids), table[ids])
     ann, bob = (KNOWN.language.constant_id(name) for name in ("ann", "bob"))
     assert torch.equal(table[[ann, bob]], embedding.vectors)
-    assert all(bool((encoder.place >= 0).any()) for encoder in encoders)
+    assert all(bool((encoder.row_of >= 0).any()) for encoder in encoders)
 
 
 def test_each_constant_is_encoded_once_and_only_if_asked_for() -> None:
@@ -125,7 +125,7 @@ def test_words_are_those_of_labelled_constants_not_of_closed_facts_or_queries() 
     assert words.bags.vocabulary == ("and", "cats", "dogs", "mice")
     assert words.size == 4
     table = torch.tensor([[1.0], [10.0], [100.0], [1000.0]])
-    rows = words.place[ids(KNOWN, "p1", "p2", "p3", "p4")]
+    rows = words.row_of[ids(KNOWN, "p1", "p2", "p3", "p4")]
     assert words.times(table, None)[rows].flatten().tolist() == [111, 100, 1011, 100]
 
 
@@ -138,14 +138,14 @@ def test_word_dropout_forgets_words_in_training_only_and_keeps_the_mean() -> Non
     assert abs(float(drawn.mean()) - 1) < 0.1
     assert words.eval().kept_words() is None
     kept = torch.tensor([0.0, 2.0, 0.0, 0.0])
-    found = words.times(torch.ones(4, 1), kept)[words.place[ids(KNOWN, "p1", "p2", "p3")]]
+    found = words.times(torch.ones(4, 1), kept)[words.row_of[ids(KNOWN, "p1", "p2", "p3")]]
     assert found.flatten().tolist() == [2, 0, 2]
 
 
 def test_vectors_are_scaled_by_the_training_constants() -> None:
     vectors = make_channels(KNOWN, {}, PLAIN)["paper"][0]
     assert isinstance(vectors, VectorChannel)
-    found = vectors(vectors.place[ids(KNOWN, *NUMBERS)])
+    found = vectors(vectors.row_of[ids(KNOWN, *NUMBERS)])
     seen = np.array([NUMBERS[name][0] for name in ("p1", "p2", "p3")])
     expected = [(NUMBERS[name][0] - seen.mean()) / seen.std() for name in NUMBERS]
     np.testing.assert_allclose(found[:, 0].numpy(), expected, rtol=1e-6)
@@ -165,7 +165,7 @@ def test_what_training_did_not_have_changes_no_other_vector(in_training: list[bo
         features = {"paper": replace(of_papers, vectors=vectors, texts=None)}
         (channel,) = make_channels(replace(known, features=features), {}, PLAIN, new=new)["paper"]
         assert isinstance(channel, VectorChannel)
-        found.append(channel(channel.place[ids(known, "p1", "p2", "p3")]))
+        found.append(channel(channel.row_of[ids(known, "p1", "p2", "p3")]))
     torch.testing.assert_close(found[0], found[1], rtol=0, atol=0)
     assert found[0][:, 0].std() > 1
 
@@ -174,7 +174,7 @@ def test_a_callers_module_reads_features_as_they_were_given() -> None:
     channel = make_channels(KNOWN, {"image": FLAT}, PLAIN)["image"][0]
     assert isinstance(channel, ModuleChannel)
     assert channel.size == 5
-    rows = channel.place[ids(KNOWN, "i2", "i0")]
+    rows = channel.row_of[ids(KNOWN, "i2", "i0")]
     given = torch.tensor(np.stack([IMAGES["i2"], IMAGES["i0"]]), dtype=torch.float32)
     torch.testing.assert_close(channel(rows), FLAT(given))
 
@@ -200,7 +200,7 @@ def test_a_callers_module_reads_texts_and_vectors_together() -> None:
     module = Lengths()
     (channel,) = make_channels(KNOWN, {"paper": module}, PLAIN)["paper"]
     assert isinstance(channel, ModuleChannel)
-    assert channel(channel.place[ids(KNOWN, "p2", "p4")]).tolist() == [[4], [11]]
+    assert channel(channel.row_of[ids(KNOWN, "p2", "p4")]).tolist() == [[4], [11]]
     assert isinstance(module.seen[0], Tensor)
     assert module.seen[0].tolist() == [list(NUMBERS["p2"]), list(NUMBERS["p4"])]
     (channel,) = make_channels(featured_problem({"paper": TITLES}).knowledge, {"paper": module}, PLAIN)["paper"]
@@ -251,7 +251,7 @@ def test_the_product_and_its_gradient_are_those_of_dense_matrices(rows: int, col
     dense = rng.normal(size=(rows, columns)) * (rng.random((rows, columns)) < 0.4)
     table = torch.from_numpy(rng.normal(size=(columns, dim)).astype(np.float32)).requires_grad_()
     matrix = torch.from_numpy(dense.astype(np.float32))
-    found, expected = SparseRows.of(csr_array(dense)).times(table), matrix @ table
+    found, expected = SparseRows.from_matrix(csr_array(dense)).times(table), matrix @ table
     assert found.shape == (rows, dim)
     torch.testing.assert_close(found, expected)
     slope = torch.from_numpy(rng.normal(size=(rows, dim)).astype(np.float32))
@@ -260,5 +260,5 @@ def test_the_product_and_its_gradient_are_those_of_dense_matrices(rows: int, col
 
 
 def test_a_matrix_without_columns() -> None:
-    found = SparseRows.of(csr_array(np.zeros((3, 0)))).times(torch.ones(1, 2, requires_grad=True))
+    found = SparseRows.from_matrix(csr_array(np.zeros((3, 0)))).times(torch.ones(1, 2, requires_grad=True))
     assert found.tolist() == [[0, 0]] * 3

@@ -36,5 +36,5 @@ def test_rows_are_dropped_together() -> None:
 
 def test_a_graph_in_another_order_has_no_grids() -> None:
     codes = torch.arange(KNOWLEDGE.base.size)
-    assert DenseGrid.of(FactorGraph(codes, (), (), ()), KNOWLEDGE.base) is not None
-    assert DenseGrid.of(FactorGraph(codes.flip(0), (), (), ()), KNOWLEDGE.base) is None
+    assert DenseGrid.from_graph(FactorGraph(codes, (), (), ()), KNOWLEDGE.base) is not None
+    assert DenseGrid.from_graph(FactorGraph(codes.flip(0), (), (), ()), KNOWLEDGE.base) is None

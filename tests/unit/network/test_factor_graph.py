@@ -72,8 +72,8 @@ def test_evidence_then_the_closed_world_then_unknown(toy: Problem) -> None:
 def test_atoms_may_come_in_any_order_and_twice(toy: Problem) -> None:
     base, evidence = toy.knowledge.base, toy.train
     codes = torch.tensor([5, 3, 5, int(evidence.atoms[-1]), int(evidence.atoms[0])])
-    whole = known_truths(base, torch.arange(base.size).numpy(), evidence)
-    assert known_truths(base, codes.numpy(), evidence).tolist() == whole[codes.numpy()].tolist()
+    full = known_truths(base, torch.arange(base.size).numpy(), evidence)
+    assert known_truths(base, codes.numpy(), evidence).tolist() == full[codes.numpy()].tolist()
 
 
 NEXT = Rule("next", None, (Atom("p", (Variable("x"),)), Atom("p", (Variable("y"),))))
@@ -144,11 +144,11 @@ GroundRule = tuple[int, tuple[int, ...]]
 
 def around(ground_rules: set[GroundRule], asked: set[int], steps: int | None, without: set[int]) -> set[GroundRule]:
     """Step by step: the ground rules of an atom that is felt, unless one of `without` stands before their last."""
-    felt, found = set(asked), set[GroundRule]()
+    reachable, found = set(asked), set[GroundRule]()
     for _ in range(99 if steps is None else steps):
-        met = {rule for rule in ground_rules if felt & set(rule[1]) and not without & set(rule[1][:-1])}
+        met = {rule for rule in ground_rules if reachable & set(rule[1]) and not without & set(rule[1][:-1])}
         found |= met
-        felt |= {code for _, codes in met for code in codes}
+        reachable |= {code for _, codes in met for code in codes}
     return found
 
 
@@ -171,8 +171,8 @@ def test_the_ground_rules_within_some_steps(dice: Random) -> None:
     assert named == sorted(expected), "each once, in the order of the graph"
     assert found.atoms[: found.answered].tolist() == sorted(asked)
     assert sorted(found.atoms.tolist()) == sorted(asked | {code for _, row in expected for code in row}), "each once"
-    whole = [len(part) == len(all_of) for part, all_of in zip(found.neighbours, graph.neighbours, strict=True)]
+    full = [len(part) == len(all_of) for part, all_of in zip(found.neighbours, graph.neighbours, strict=True)]
     assert [shape is not None for shape in found.shapes] == [
-        is_whole and bool(rows) for is_whole, rows in zip(whole, per_rule, strict=True)
+        is_whole and bool(rows) for is_whole, rows in zip(full, per_rule, strict=True)
     ]
     assert found.rules == graph.rules

@@ -52,13 +52,13 @@ def sizes(graph: FactorGraph | None) -> list[int]:
 
 
 def grounded(grounder: object) -> GraphSource:
-    return GroundedOnDemand.of(knowledge(), grounder)  # pyright: ignore
+    return GroundedOnDemand.from_knowledge(knowledge(), grounder)  # pyright: ignore
 
 
 def test_nothing_left_out_is_the_source_and_more_is_left_out_of_what_is_left() -> None:
     source = grounded(FullGrounder())
     assert without_rules(source, []) is source
-    assert sizes(without_rules(without_rules(source, ["first"]), ["third"]).whole) == [0, 3, 0]
+    assert sizes(without_rules(without_rules(source, ["first"]), ["third"]).full_graph) == [0, 3, 0]
 
 
 def test_an_unknown_rule_is_refused_with_the_nearest() -> None:
@@ -84,8 +84,8 @@ def test_counted_rules_count_nothing_and_the_others_as_before() -> None:
     assert left.starts.tolist() == [0, 0, 0, len(left.codes)]
     assert_array_equal(left.inverse, only.inverse)
     for position in range(1):
-        side, alone = left.side(2, position), only.side(2, position)
-        assert_array_equal(side.places, alone.places)
+        ours, alone = left.by_pattern(2, position), only.by_pattern(2, position)
+        assert_array_equal(ours.candidates, alone.candidates)
         assert_array_equal(left.left_out(2, position).starts, only.left_out(2, position).starts)
 
 

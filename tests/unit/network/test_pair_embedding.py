@@ -67,10 +67,10 @@ def test_words_that_training_never_saw_count_as_shared_or_different() -> None:
     constants, embedding = make_input(known, ModelOptions(input="pair", dim=3))
     assert isinstance(embedding, PairEmbedding)
     ids = [[known.language.constant_id(name) for name in pair] for pair in ("tu", "tv")]
-    layout = embedding.collate(torch.zeros(2, dtype=torch.int64), torch.tensor(ids), constants)
-    assert len(layout.blocks[0].words.by_row[0]) == 0  # pyright: ignore
-    assert layout.blocks[0].counts[:, 2].tolist() == [1, 0]  # pyright: ignore
-    found = embedding(layout, constants)
+    batch = embedding.collate(torch.zeros(2, dtype=torch.int64), torch.tensor(ids), constants)
+    assert len(batch.blocks[0].words.by_row[0]) == 0  # pyright: ignore
+    assert batch.blocks[0].counts[:, 2].tolist() == [1, 0]  # pyright: ignore
+    found = embedding(batch, constants)
     assert not torch.equal(found[0], found[1])
 
 
@@ -85,10 +85,10 @@ def test_dropout_and_word_dropout_act_in_training_only() -> None:
     index, arguments = atoms_of(2)
     for options in ({"encoder_dropout": 0.5}, {"word_dropout": 0.5}, {"constant_dropout": 0.5}):
         constants, embedding = classifier(**options)
-        layout = embedding.collate(index, arguments, constants)
-        once, again = (embedding.train()(layout, constants.train()) for _ in range(2))
+        batch = embedding.collate(index, arguments, constants)
+        once, again = (embedding.train()(batch, constants.train()) for _ in range(2))
         assert not torch.equal(once, again)
-        once, again = (embedding.eval()(layout, constants.eval()) for _ in range(2))
+        once, again = (embedding.eval()(batch, constants.eval()) for _ in range(2))
         assert torch.equal(once, again)
 
 
@@ -97,8 +97,8 @@ def test_gradients_reach_every_weight() -> None:
     total = torch.zeros(())
     for arity in (1, 2, 3):
         rows = torch.tensor([predicate.arity == arity for predicate in PREDICATES])[INDEX]
-        layout = embedding.collate(INDEX[rows], ARGUMENTS[rows, :arity], constants)
-        total = total + embedding.score(embedding(layout, constants), INDEX[rows]).square().sum()
+        batch = embedding.collate(INDEX[rows], ARGUMENTS[rows, :arity], constants)
+        total = total + embedding.score(embedding(batch, constants), INDEX[rows]).square().sum()
     total.backward()
     for name, parameter in [*embedding.named_parameters(), ("vectors", constants.vectors)]:
         assert parameter.grad is not None, name

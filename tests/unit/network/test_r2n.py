@@ -48,10 +48,10 @@ def states(*known: int) -> Tensor:
 @pytest.mark.parametrize("options", [{"evidence_input": "add"}, {"input": "distmult", "input_score": True}])
 def test_embeddings_that_were_made_elsewhere_stand_in_for_those_of_the_input_layer(options: dict[str, Any]) -> None:
     model = network(**options).eval()
-    layout = model.collate(GRAPH)
-    embedded = model.embed(layout)
-    assert torch.allclose(model(layout, embedded=embedded).atoms, model(layout).atoms, atol=1e-6)
-    assert not torch.allclose(model(layout, embedded=2 * embedded).atoms, model(layout).atoms, atol=1e-6)
+    batch = model.collate(GRAPH)
+    embedded = model.embed(batch)
+    assert torch.allclose(model(batch, embedded=embedded).atoms, model(batch).atoms, atol=1e-6)
+    assert not torch.allclose(model(batch, embedded=2 * embedded).atoms, model(batch).atoms, atol=1e-6)
 
 
 def test_a_kind_that_cannot_be_is_refused() -> None:

@@ -38,7 +38,7 @@ def layer_of(update: list[MLP], to_atoms: list[PositionMLP], **options: Any) -> 
 def run(graph: FactorGraph = GRAPH, **options: Any) -> tuple[list[float], list[list[float]]]:
     update, to_atoms = adding(2, [2.0, 3.0])
     layer = layer_of([update], [to_atoms], **options)
-    atoms, rules = layer(ATOMS, Incidence.of(graph))
+    atoms, rules = layer(ATOMS, Incidence.from_graph(graph))
     return [round(x, 4) for x in atoms.flatten().tolist()], [rule.flatten().tolist() for rule in rules]
 
 
@@ -46,7 +46,7 @@ def test_rule_dropout_acts_on_messages_in_training_alone() -> None:
     torch.manual_seed(0)
     graph = graph_of_rows([], [[(0, 1), (1, 0)]])
     layer = make_layer(graph.rules, ModelOptions(dim=4, rule_dim=30, rule_dropout=0.5))
-    atoms, incidence = torch.randn(2, 4), Incidence.of(graph)
+    atoms, incidence = torch.randn(2, 4), Incidence.from_graph(graph)
     settled, rules = layer.eval()(atoms, incidence)
     shaky, same_rules = layer.train()(atoms, incidence)
     assert not torch.allclose(settled, shaky)
@@ -71,7 +71,7 @@ def test_rules_that_share_a_network_begin_alike_and_learn_to_differ() -> None:
     graph = graph_of_rows([], [[(0, 1)], [(2, 3)]])
     layer = make_layer(graph.rules, SHARED)
     atoms = vectors(2, 4, seed=0).float().repeat(2, 1)
-    incidence = Incidence.of(graph, grouped=True)
+    incidence = Incidence.from_graph(graph, grouped=True)
     new, rules = layer(atoms, incidence)
     torch.testing.assert_close(new[:2], new[2:])  # not to the bit: a row's place in a matrix may change its rounding
     torch.testing.assert_close(*rules)
@@ -88,7 +88,7 @@ def test_a_rule_without_ground_rules_adds_nothing_and_has_a_gradient_of_zero(agg
     """Without gradients it is passed over, to the same bits."""
     parts = [adding(2, [2.0, 3.0]), adding(2, [5.0, 7.0])]
     layer = layer_of(*map(list, zip(*parts, strict=True)), aggregation=aggregation)
-    incidence = Incidence.of(graph_of_rows([0, 1, 2], [[(0, 0), (0, 1)], []]))
+    incidence = Incidence.from_graph(graph_of_rows([0, 1, 2], [[(0, 0), (0, 1)], []]))
     atoms, _ = layer(ATOMS, incidence)
     atoms.sum().backward()
     for weight in parts[1][1].parameters():
@@ -106,7 +106,7 @@ def test_no_rules_are_legal() -> None:
         ({"isolated": "zero"}, torch.zeros_like(ATOMS)),
         ({"isolated": "zero", "residual": True}, ATOMS),
     ):
-        found, rules = layer_of([], [], **options)(ATOMS, Incidence.of(nothing))
+        found, rules = layer_of([], [], **options)(ATOMS, Incidence.from_graph(nothing))
         assert rules == []
         assert torch.equal(found, expected)
 
@@ -115,13 +115,13 @@ def test_no_ground_rules_and_no_atoms_are_legal() -> None:
     for aggregation in ("sum", "mean", "max", "mean-then-sum"):
         graph = graph_of_rows([], [[]])
         layer = make_layer(graph.rules, ModelOptions(dim=3, rule_dim=2, aggregation=aggregation))
-        found, rules = layer(torch.zeros(0, 3), Incidence.of(graph))
+        found, rules = layer(torch.zeros(0, 3), Incidence.from_graph(graph))
         assert found.shape == (0, 3)
         assert [rule.shape for rule in rules] == [(0, 2)]
         shared = make_layer(
             graph.rules, ModelOptions(dim=3, rule_dim=2, aggregation=aggregation, rule_network="shared")
         )
-        found, rules = shared(torch.zeros(0, 3), Incidence.of(graph, grouped=True))
+        found, rules = shared(torch.zeros(0, 3), Incidence.from_graph(graph, grouped=True))
         assert (found.shape, [rule.shape for rule in rules]) == ((0, 3), [(0, 2)])
 
 

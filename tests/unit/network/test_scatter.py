@@ -37,7 +37,7 @@ BOTH = pytest.mark.parametrize("dense", [True, False])
 def test_rules_with_as_many_atoms_are_laid_out_as_one() -> None:
     """r and t have two atoms each, s has one; both r and t have q(k), q(l), q(m)."""
     rules = RULE + '\nimplicit s: [q(x)]\nimplicit t: [q(x), p("a", x)]'
-    single, pairs = Incidence.of(graph_of(rules), grouped=True).rules
+    single, pairs = Incidence.from_graph(graph_of(rules), grouped=True).rules
     assert single.owners is not None
     assert pairs.owners is not None
     assert single.owners.rules == (1,)
@@ -56,13 +56,13 @@ def test_no_ground_rules_and_no_rules_are_legal(dense: bool) -> None:
     graph = graph_of("rule r: p(x, y) -> q(y)")
     nothing = graph.neighbours[0][:0]
     empty = FactorGraph(graph.atoms, (nothing,), graph.rules, ((0, 3),))
-    (rule,) = Incidence.of(empty, dense=dense).rules
+    (rule,) = Incidence.from_graph(empty, dense=dense).rules
     assert rule.index.sum_at_rules(torch.zeros(0, 2)).shape == (0, 2)
     assert rule.index.sum_at_atoms(torch.zeros(0, 2, 4)).shape == (0, 4)
-    assert Incidence.of(FactorGraph(graph.atoms, (), (), ()), dense=dense).messages.tolist() == [0] * 9
-    (group,) = Incidence.of(empty, grouped=True).rules
+    assert Incidence.from_graph(FactorGraph(graph.atoms, (), (), ()), dense=dense).messages.tolist() == [0] * 9
+    (group,) = Incidence.from_graph(empty, grouped=True).rules
     assert sum(group.sizes) == 0
-    assert Incidence.of(FactorGraph(graph.atoms, (), (), ()), grouped=True).rules == ()
+    assert Incidence.from_graph(FactorGraph(graph.atoms, (), (), ()), grouped=True).rules == ()
 
 
 @pytest.mark.parametrize("part", [1, 6, 12, 13, 18, 20])
@@ -98,13 +98,13 @@ def inputs(copies: int) -> list[Tensor]:
 @COPIES
 @pytest.mark.parametrize("part", [50_000, 4])
 def test_values_and_gradients(dense: bool, copies: int, part: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    ways = Incidence.of(graph_of(RULE), dense=dense).rules[0].index
+    ways = Incidence.from_graph(graph_of(RULE), dense=dense).rules[0].index
     given = inputs(copies)
     expected = step_by_step(ways, *given)
     weights = vectors(9, 2, seed=4)
     gradients = torch.autograd.grad((expected * weights).sum(), given)
     monkeypatch.setattr(module, "PART", part)
-    ways = Incidence.of(graph_of(RULE), dense=dense).rules[0].index
+    ways = Incidence.from_graph(graph_of(RULE), dense=dense).rules[0].index
     assert len(ways.parts) == (1 if part > 12 else 3)
     found = message_pass(ways, *given)
     torch.testing.assert_close(found, expected)

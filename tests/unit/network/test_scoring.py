@@ -32,8 +32,8 @@ def network(problem: Problem, reads: str) -> R2N:
 def test_the_pass_over_the_ground_rules_is_made_once(toy: Problem) -> None:
     model, passes = network(toy, "off"), []
     model.register_forward_pre_hook(lambda _, given: passes.append(given))
-    logits = AtomLogits(model, GroundedOnDemand.of(toy.knowledge, FullGrounder()), toy.train)
-    inside = logits.source.whole
+    logits = AtomLogits(model, GroundedOnDemand.from_knowledge(toy.knowledge, FullGrounder()), toy.train)
+    inside = logits.source.full_graph
     assert inside is not None
     first = logits(inside.atoms.numpy())
     logits(inside.atoms.numpy()[:3])
@@ -46,7 +46,7 @@ def test_the_pass_over_the_ground_rules_is_made_once(toy: Problem) -> None:
 
 def test_asking_does_not_end_a_training(toy: Problem) -> None:
     model = network(toy, "off").train()
-    AtomLogits(model, GroundedOnDemand.of(toy.knowledge, FullGrounder()), toy.train)(toy.test.atoms)
+    AtomLogits(model, GroundedOnDemand.from_knowledge(toy.knowledge, FullGrounder()), toy.train)(toy.test.atoms)
     assert model.training
 
 
@@ -63,7 +63,7 @@ def test_equal_atoms_have_equal_logits_however_many_there_are(toy: Problem, monk
 
 def test_no_rows_are_no_logits(toy: Problem) -> None:
     for grounder in GROUNDERS:
-        logits = AtomLogits(network(toy, "off"), GroundedOnDemand.of(toy.knowledge, grounder), toy.train)
+        logits = AtomLogits(network(toy, "off"), GroundedOnDemand.from_knowledge(toy.knowledge, grounder), toy.train)
         assert logits.rows(0, 1, np.zeros((0, 2), np.int64)).shape == (0, toy.knowledge.base.shapes[0][1])
 
 
@@ -80,7 +80,7 @@ def test_the_logits_of_an_ensemble_are_the_means_of_its_networks(
     grounder: Grounder, reads: str, toy: Problem, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(scoring, "ATOMS_WITH_THEIR_OWN_RULES", 50)
-    models, source = networks(toy, evidence_input=reads), GroundedOnDemand.of(toy.knowledge, grounder)
+    models, source = networks(toy, evidence_input=reads), GroundedOnDemand.from_knowledge(toy.knowledge, grounder)
     logits = AtomLogits(models[0], source, toy.train, others=tuple(models[1:]))
     alone = [AtomLogits(model, source, toy.train) for model in models]
     assert [member.model for member in logits.members] == models
@@ -94,8 +94,8 @@ def test_the_logits_of_an_ensemble_are_the_means_of_its_networks(
     for position in (0, 1):
         expected = np.mean([member.at_position(position)(codes) for member in alone], axis=0)
         np.testing.assert_allclose(logits.at_position(position)(codes), expected, **close)
-        side = QueryPattern.of(toy.knowledge.base, 0, position)
-        given = side.given(np.unique(side.located(np.arange(*side.bounds)[:30])[0]))
+        pattern = QueryPattern.from_base(toy.knowledge.base, 0, position)
+        given = pattern.given(np.unique(pattern.located(np.arange(*pattern.bounds)[:30])[0]))
         rows = np.mean([member.rows(0, position, given) for member in alone], axis=0)
         np.testing.assert_allclose(logits.rows(0, position, given), rows, **close)
 
@@ -113,10 +113,11 @@ def test_an_ensemble_grounds_as_often_as_one_network(
 
     monkeypatch.setattr(GroundedOnDemand, "around", around)
     models = networks(toy)
-    side = QueryPattern.of(toy.knowledge.base, 0, 1)
-    given = side.given(np.unique(side.located(np.arange(*side.bounds))[0]))
+    pattern = QueryPattern.from_base(toy.knowledge.base, 0, 1)
+    given = pattern.given(np.unique(pattern.located(np.arange(*pattern.bounds))[0]))
     for others in ((), tuple(models[1:])):
-        logits = AtomLogits(models[0], GroundedOnDemand.of(toy.knowledge, grounder), toy.train, others=others)
+        source = GroundedOnDemand.from_knowledge(toy.knowledge, grounder)
+        logits = AtomLogits(models[0], source, toy.train, others=others)
         logits(toy.test.atoms)
         logits.rows(0, 1, given)
         _ = logits.each(toy.valid.atoms)
@@ -154,7 +155,7 @@ def network_of_pairs(**options: Any) -> R2N:
 def test_rows_equal_atoms_one_by_one(kind: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scoring, "FEATURES_AT_ONCE", 30)  # a few rows at once
     model, language = network_of_pairs(input=kind, **NETWORKS[name]), KNOWLEDGE.language
-    isolated, by_atom = IsolatedRows.of(model), AtomLogits(model, Ungrounded(), Evidence.empty())
+    isolated, by_atom = IsolatedRows.from_model(model), AtomLogits(model, Ungrounded(), Evidence.empty())
     assert isolated is not None
     for index, predicate in enumerate(language.predicates):
         assert isolated.answers(index)
@@ -178,12 +179,12 @@ def test_rows_equal_atoms_one_by_one(kind: str, name: str, monkeypatch: pytest.M
     ],
 )
 def test_networks_that_read_more_than_vectors_have_none(options: dict[str, Any]) -> None:
-    assert IsolatedRows.of(network_of_pairs(**options)) is None
+    assert IsolatedRows.from_model(network_of_pairs(**options)) is None
 
 
 def test_a_language_that_has_grown_has_none() -> None:
     model = network_of_pairs(reasoner="none")
-    assert IsolatedRows.of(model.on_base(KNOWLEDGE.base, torch.tensor([0, 1, -1, 2]))) is None
+    assert IsolatedRows.from_model(model.on_base(KNOWLEDGE.base, torch.tensor([0, 1, -1, 2]))) is None
 
 
 def test_three_positions_beside_layers_are_asked_atom_by_atom() -> None:
@@ -191,7 +192,7 @@ def test_three_positions_beside_layers_are_asked_atom_by_atom() -> None:
         parse_theory("domain d = {a, b}\npredicate t(d, d, d)\nrule r: t(x, y, z) -> t(z, y, x)")
     )
     kept, alone = (
-        IsolatedRows.of(R2N.build(knowledge, dim=4, input="distmult", reasoner=reasoner))
+        IsolatedRows.from_model(R2N.build(knowledge, dim=4, input="distmult", reasoner=reasoner))
         for reasoner in ("r2n", "none")
     )
     assert kept is not None
@@ -202,7 +203,7 @@ def test_three_positions_beside_layers_are_asked_atom_by_atom() -> None:
 
 def test_the_vectors_are_those_of_no_training_and_the_training_goes_on() -> None:
     model = network_of_pairs(reasoner="none", constant_dropout=0.9).train()
-    isolated = IsolatedRows.of(model)
+    isolated = IsolatedRows.from_model(model)
     assert isolated is not None
     assert torch.equal(isolated.vectors, model.constants.vectors)
     assert model.training

@@ -29,15 +29,15 @@ def known() -> KnowledgeBase:
 def test_where_rules_do_not_depend_on_what_is_asked_they_are_grounded_once(monkeypatch: pytest.MonkeyPatch) -> None:
     counted, ground = [], FullGrounder.ground
     monkeypatch.setattr(FullGrounder, "ground", lambda *given: counted.append(1) or ground(*given))
-    source = GroundedOnDemand.of(known(), FullGrounder())
+    source = GroundedOnDemand.from_knowledge(known(), FullGrounder())
     for code in range(4):
         source.around(np.array([code]))
-    assert source.whole is not None
+    assert source.full_graph is not None
     assert len(counted) == 1
 
 
 def test_atoms_in_no_ground_rule_are_there_alone() -> None:
-    source = GroundedOnDemand.of(known(), KnownBodyGrounder())
+    source = GroundedOnDemand.from_knowledge(known(), KnownBodyGrounder())
     base = known()
     graph = source.around(codes(base, "q(e, e)", "p(a, a)"))
     assert len(graph) == 0
@@ -56,7 +56,7 @@ def test_a_whole_graph_refuses_what_it_was_not_made_for() -> None:
 
 @pytest.mark.parametrize("grounder", [*GROUNDERS, BackwardGrounder(0, 1)], ids=str)
 def test_what_no_ground_rule_may_reach_is_in_none(grounder: Grounder) -> None:
-    source, everything = GroundedOnDemand.of(known(), grounder), np.arange(known().base.size)
+    source, everything = GroundedOnDemand.from_knowledge(known(), grounder), np.arange(known().base.size)
     asked = np.concatenate([everything[::-1], everything[:3]])
     may = source.may_reach(asked)
     assert may.tolist() == [*may[: len(everything)], *may[: len(everything)][::-1][:3]]
@@ -91,7 +91,7 @@ def test_what_is_left_out_is_in_no_known_body_and_is_asked_in_its_turn(
     grounder: Grounder, left_out: tuple[str, ...], expected: list[list[str]]
 ) -> None:
     base = knowledge(STEPS, "r(a) t(a) r(b)", "t(b)", theory=UNARY)
-    source = GroundedOnDemand.of(base, grounder)
+    source = GroundedOnDemand.from_knowledge(base, grounder)
     graph = source.around(codes(base, "s(a)", "s(b)"), without=codes(base, *left_out))
     found = [base.base.names(graph.atoms[rows].numpy()) for part in graph.neighbours for rows in part]
     assert sorted(found) == sorted(expected)
@@ -99,7 +99,7 @@ def test_what_is_left_out_is_in_no_known_body_and_is_asked_in_its_turn(
 
 
 def test_full_grounding_does_not_read_open_facts() -> None:
-    source = GroundedOnDemand.of(known(), FullGrounder())
+    source = GroundedOnDemand.from_knowledge(known(), FullGrounder())
     graph = source.around(codes(known(), "p(c, e)"), without=codes(known(), "p(c, e)"))
     assert source.known_in_bodies == frozenset()
     assert len(graph) == len(source.around(codes(known(), "p(c, e)")))
@@ -115,21 +115,22 @@ def test_a_few_steps_of_a_graph_that_was_made_elsewhere() -> None:
 
 
 def test_rules_are_counted_once_beside_what_a_source_grounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    made, of = [], RuleCounts.of
-    monkeypatch.setattr(RuleCounts, "of", lambda *given, **more: made.append(1) or of(*given, **more))
+    made, of = [], RuleCounts.from_store
+    monkeypatch.setattr(RuleCounts, "from_store", lambda *given, **more: made.append(1) or of(*given, **more))
     base = known()
     rules = tuple(rule for rule in base.theory.rules if is_counted(rule))
-    for beside in (Ungrounded(), GroundedOnDemand.of(base, FullGrounder()), GroundedOnDemand.of(base, GROUNDERS[2])):
-        source: GraphSource = Counted(beside, Store(base), rules)
-        assert beside.counts is None
+    grounders = FullGrounder(), GROUNDERS[2]
+    for grounded in (Ungrounded(), *(GroundedOnDemand.from_knowledge(base, grounder) for grounder in grounders)):
+        source: GraphSource = Counted(grounded, Store(base), rules)
+        assert grounded.counts is None
         assert not made, "when it is first asked for"
         counts = source.counts
         assert counts is not None
         assert source.counts is counts
         assert (made.pop(), counts.rules) == (1, rules)
         everything = np.arange(base.base.size)
-        assert (source.whole is None) == (beside.whole is None)
-        assert source.known_in_bodies == beside.known_in_bodies
-        assert source.may_reach(everything).tolist() == beside.may_reach(everything).tolist()
-        some, other = source.around(everything, steps=1), beside.around(everything, steps=1)
+        assert (source.full_graph is None) == (grounded.full_graph is None)
+        assert source.known_in_bodies == grounded.known_in_bodies
+        assert source.may_reach(everything).tolist() == grounded.may_reach(everything).tolist()
+        some, other = source.around(everything, steps=1), grounded.around(everything, steps=1)
         assert all(map(torch.equal, some.neighbours, other.neighbours))

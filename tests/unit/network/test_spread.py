@@ -36,7 +36,7 @@ def distances(rules: list[GroundRule], asked: set[int], atoms: int) -> list[floa
     return found
 
 
-def felt(rules: list[GroundRule], gone: set[int], altered: set[int], away: list[float], layers: int) -> list[set[int]]:
+def reach(rules: list[GroundRule], gone: set[int], altered: set[int], away: list[float], layers: int) -> list[set[int]]:
     """For each layer, the atoms that may be otherwise in one change, and near enough to count."""
     changed, found = set(altered), []
     for layer in range(1, layers + 1):
@@ -69,7 +69,7 @@ def test_what_is_computed_anew_is_what_can_be_felt(dice: Random) -> None:
     pairs = [
         np.array([[k, i] for k, part in enumerate(p) for i in part], np.int64).reshape(-1, 2) for p in (gone, altered)
     ]
-    expected = [felt(rules, gone[k], altered[k], away, layers) for k in range(changes)]
+    expected = [reach(rules, gone[k], altered[k], away, layers) for k in range(changes)]
     for by_difference in (False, True):
         steps = list(spread.steps(*pairs, by_difference=by_difference))
         for layer, step in enumerate(steps):

@@ -98,19 +98,19 @@ def test_a_ranking_explains_what_ranks_first_instead(ranked: Kept, asked: Asked)
 def test_a_known_atom_is_never_the_one_that_ranks_first(ranked: Kept, asked: Asked) -> None:
     """If a known atom has the highest logit of a query pattern, the best of the others is explained."""
     trained = ranked.trained
-    base, known = trained.problem.knowledge.base, Filter.of(trained.problem).facts
+    base, known = trained.problem.knowledge.base, Filter.from_problem(trained.problem).facts
     rows = []
     for code in trained.problem.test.atoms.tolist():
         predicate, (arguments,) = base.decode(np.array([code]))
         terms = [None, base.language.constants[arguments[1]]]
-        codes = Question.of(base, base.language.predicates[int(predicate[0])].name, terms).codes()
+        codes = Question.from_terms(base, base.language.predicates[int(predicate[0])].name, terms).codes()
         scores = trained.scores.at_position(0)(codes)
         if codes[np.argmax(scores)] != code and codes[np.argmax(scores)] in known:
             rows.append((code, codes, scores))
     assert rows, "no query pattern has a known atom first"
     code, codes, scores = rows[0]
     ranks = np.array([7.0])
-    example_answers(trained, RankedQueries.of(np.array([code]), np.zeros(1, np.int64), Ranks(ranks, ranks)), [])
+    example_answers(trained, RankedQueries.from_ranks(np.array([code]), np.zeros(1, np.int64), Ranks(ranks, ranks)), [])
     others = ~np.isin(codes, known) | (codes == code)
     best, name = codes[others][np.argmax(scores[others])], base.names(np.array([code]))[0]
     expected = (name, None) if best == code else (base.names(np.array([best]))[0], name)
@@ -121,6 +121,6 @@ def test_a_ranking_in_which_all_rank_first_has_no_worst(ranked: Kept, asked: Ask
     queries = queries_of(ranked)
     assert isinstance(queries, RankedQueries)
     ones = np.ones(4)
-    best = RankedQueries.of(queries.atoms[:4], queries.positions[:4].astype(np.int64), Ranks(ones, ones))
+    best = RankedQueries.from_ranks(queries.atoms[:4], queries.positions[:4].astype(np.int64), Ranks(ones, ones))
     assert [part.heading for part in example_answers(ranked.trained, best, [])] == ["Surest right answers"]
     assert {other for _, other in asked} == {None}

@@ -47,7 +47,7 @@ def test_a_fact_scores_one_and_words_their_jaccard_similarity(words: bool, expec
 
 def by_loops(run: Run) -> tuple[float, float]:
     base, queries = run.problem.knowledge.base, run.problem.test
-    evidence, graph = run.knowledge.evidence, run.source.whole
+    evidence, graph = run.knowledge.evidence, run.source.full_graph
     assert graph is not None
     truth = dict(zip(base.names(evidence.atoms), evidence.truth.tolist(), strict=True))
     asked = dict(zip(base.names(queries.atoms), queries.truth.tolist(), strict=True))

@@ -137,7 +137,7 @@ def test_a_ranking_with_constraints_is_a_row_of_its_own(tmp_path: Path, monkeypa
     list(run.trainer)
     plain = evaluate_split(run.logits(), road, "test").metrics
     better = evaluate_split(
-        run.logits(), road, "test", options=EvaluationOptions(forbidden=Constrained.of(road.knowledge))
+        run.logits(), road, "test", options=EvaluationOptions(forbidden=Constrained.from_knowledge(road.knowledge))
     ).metrics
     assert plain["mrr"] < better["mrr"], "else this test shows nothing"
     shown = {r["model"]: r["mean"] for r in summarise([item]) if r["metric"] == "mrr"}

@@ -95,7 +95,7 @@ def test_a_checkpoint_that_is_replaced_while_it_is_read_is_read_again(
 
 
 def trainer(dim: int = 6) -> Trainer:
-    return Trainer.of(network(dim=dim, rule_dropout=0.2), GRAPH, KNOWN.evidence, epochs=9)
+    return Trainer.from_source(network(dim=dim, rule_dropout=0.2), GRAPH, KNOWN.evidence, epochs=9)
 
 
 def test_a_trainer_goes_on_where_another_stopped_bit_for_bit() -> None:
@@ -157,10 +157,10 @@ def test_lines_after_the_checkpoint_are_cut_and_the_checksum_goes_on(path: Path)
     again = Trace.resumed(path, kept)
     assert [record["number"] for record in read_trace(path)] == [1, 2, 3]
     again.add(epoch(4))
-    whole = written(path.with_name("whole"), 4)
-    assert again.keep() == whole.keep()
+    full = written(path.with_name("whole"), 4)
+    assert again.keep() == full.keep()
     again.close()
-    whole.close()
+    full.close()
 
 
 def test_a_changed_line_before_the_checkpoint_is_refused(path: Path) -> None:

@@ -107,7 +107,7 @@ def test_layout_and_versions_may_be_edited(folder: RunFolder, config: RunConfig)
 
 
 EARLIER = "was made by an earlier version of r2n\n  train again"
-NO_JSON = r"config\.json is damaged: it is no JSON\n  copy the whole run folder"
+NO_JSON = r"config\.json is damaged: it is no JSON\n  copy the full run folder"
 
 
 @pytest.mark.parametrize(
@@ -181,15 +181,13 @@ def test_a_flipped_byte_or_a_missing_end_of_the_problem_is_refused(folder: RunFo
     for _ in range(40):
         for damaged in (flipped(content, dice), content[: dice.randrange(len(content))]):
             folder.problem.write_bytes(damaged)
-            with pytest.raises(
-                CheckpointError, match=r"problem\.safetensors is damaged.*\n  copy the whole run folder"
-            ):
+            with pytest.raises(CheckpointError, match=r"problem\.safetensors is damaged.*\n  copy the full run folder"):
                 read_problem(folder, config)
 
 
 def test_a_folder_without_its_problem_is_refused(folder: RunFolder, config: RunConfig) -> None:
     folder.problem.unlink()
-    with pytest.raises(CheckpointError, match=r"is not whole: problem\.safetensors cannot be read: No such file"):
+    with pytest.raises(CheckpointError, match=r"is incomplete: problem\.safetensors cannot be read: No such file"):
         read_problem(folder, config)
 
 
@@ -200,7 +198,7 @@ def test_a_folder_that_cannot_be_written_or_read(toy: Problem, config: RunConfig
             write_config(RunFolder(path), config)
     (tmp_path / "config.json").mkdir()
     with pytest.raises(
-        CheckpointError, match=r"config\.json cannot be read: Is a directory\n  copy the whole run folder"
+        CheckpointError, match=r"config\.json cannot be read: Is a directory\n  copy the full run folder"
     ):
         read_config(RunFolder(tmp_path))
 

@@ -154,7 +154,7 @@ def edited(problem: Problem, **changes: object) -> bytes:
 
 @pytest.mark.parametrize("content", [b"", b"{}", b"\x80\x04]", save({"a": np.zeros(2)}), save({DOCUMENT: np.zeros(9)})])
 def test_what_holds_no_problem_is_refused(content: bytes) -> None:
-    with pytest.raises(CheckpointError, match=r"problem\.safetensors is damaged.*\n  copy the whole run folder again"):
+    with pytest.raises(CheckpointError, match=r"problem\.safetensors is damaged.*\n  copy the full run folder again"):
         problem_from_bytes(content, WHERE)
 
 

@@ -20,12 +20,12 @@ APART: dict[str, Any] = {"semantic_weight": 0.5, "hiding": 0.0, "corrupted_posit
 def gradients(trainer: Trainer, step: Step) -> list[torch.Tensor]:
     """The gradients of a step, without taking it."""
     trainer.model.zero_grad()
-    trainer.objective.losses(step, trainer.model(step.layout, known=step.known), None).total.backward()
+    trainer.objective.losses(step, trainer.model(step.batch, known=step.known), None).total.backward()
     return [torch.zeros_like(p) if p.grad is None else p.grad.clone() for p in trainer.model.parameters()]
 
 
 def test_the_mean_gradient_of_the_parts_is_that_of_the_whole_graph() -> None:
-    trainer = Trainer.of(network(), GRAPH, KNOWN.evidence, **APART)
+    trainer = Trainer.from_source(network(), GRAPH, KNOWN.evidence, **APART)
     parts = make_batches(trainer.model, FullGraph(GRAPH), KNOWN.evidence, TrainingOptions(**APART, batches=3)).steps
     assert len(parts) > 1
     assert sum(len(part.graph) for part in parts) <= len(GRAPH)
@@ -48,7 +48,7 @@ def test_an_epoch_has_each_step_once_in_an_order_that_is_drawn() -> None:
 
 def test_the_graph_is_that_around_evidence_and_negatives() -> None:
     """All of these are in it, and nothing that they cannot feel."""
-    source = GroundedOnDemand.of(KNOWN, FullGrounder())
+    source = GroundedOnDemand.from_knowledge(KNOWN, FullGrounder())
     (step,) = make_batches(network(), source, KNOWN.evidence, TrainingOptions()).steps
     drawn = draw_negatives(KNOWN.base, KNOWN.evidence, TrainingOptions(), np.random.default_rng(0))
     false = {int(code) for code in step.graph.atoms[step.targets.asked[step.targets.labels[step.targets.asked] == 0]]}
@@ -60,7 +60,7 @@ def test_ground_rules_of_closed_atoms_alone_are_there_for_the_semantic_loss() ->
     known = knowledge(
         "rule back: near(x, y) -> near(y, x)\n", "near(n0,n1) near(n1,n2) liesIn(n0,north)", theory=THEORY
     )
-    source = GroundedOnDemand.of(known, FullGrounder())
+    source = GroundedOnDemand.from_knowledge(known, FullGrounder())
     (step,) = make_batches(network(known=known), source, known.evidence, TrainingOptions()).steps
     assert sum(len(rows) for rows, _ in step.targets.rules) == len(step.graph) == 2
 

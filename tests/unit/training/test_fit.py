@@ -31,9 +31,9 @@ from tests.unit.training.toy_training import (
 
 def test_a_step_costs_the_mean_over_asked_atoms_plus_that_over_known_ground_rules() -> None:
     model = network()
-    trainer = Trainer.of(model, GRAPH, KNOWN.evidence, semantic_weight=0.7, hiding=0.0, n3=0.2)
+    trainer = Trainer.from_source(model, GRAPH, KNOWN.evidence, semantic_weight=0.7, hiding=0.0, n3=0.2)
     step = step_of(trainer)
-    found, targets = model(step.layout), step.targets
+    found, targets = model(step.batch), step.targets
     out, labels, asked = found.atoms.tolist(), targets.labels.tolist(), targets.asked.tolist()
     supervised = oracle.cross_entropy([out[a] for a in asked], [labels[a] == 1 for a in asked])
     logits: list[float] = []
@@ -54,9 +54,9 @@ def test_a_step_costs_the_mean_over_asked_atoms_plus_that_over_known_ground_rule
 
 def test_the_softmax_sets_each_fact_against_its_negatives() -> None:
     model = network()
-    trainer = Trainer.of(model, GRAPH, KNOWN.evidence, loss="softmax", hiding=0.0, semantic_weight=0.0)
+    trainer = Trainer.from_source(model, GRAPH, KNOWN.evidence, loss="softmax", hiding=0.0, semantic_weight=0.0)
     step = step_of(trainer)
-    out, targets = model(step.layout).atoms.tolist(), step.targets
+    out, targets = model(step.batch).atoms.tolist(), step.targets
     corrupted = [[out[row] if row >= 0 else None for row in rows] for rows in targets.negatives.tolist()]
     expected = oracle.negative_softmax([out[fact] for fact in targets.facts.tolist()], corrupted)
     assert trainer.step().supervised == pytest.approx(expected, rel=1e-5)
@@ -122,9 +122,9 @@ def test_training_does_not_touch_the_global_dice() -> None:
 def test_hidden_atoms_are_asked_all_the_same() -> None:
     """Everything hidden: the loss is still that of all asked atoms, on a network that sees nothing of them."""
     model = network()
-    trainer = Trainer.of(model, GRAPH, KNOWN.evidence, hiding=0.9999999, semantic_weight=0.0)
+    trainer = Trainer.from_source(model, GRAPH, KNOWN.evidence, hiding=0.9999999, semantic_weight=0.0)
     step = step_of(trainer)
-    out, targets = model(step.layout, hidden=~closed_in(step.graph)).atoms.tolist(), step.targets
+    out, targets = model(step.batch, hidden=~closed_in(step.graph)).atoms.tolist(), step.targets
     asked, labels = targets.asked.tolist(), targets.labels.tolist()
     expected = oracle.cross_entropy([out[a] for a in asked], [labels[a] == 1 for a in asked])
     assert trainer.step().supervised == pytest.approx(expected, rel=1e-5)
@@ -136,13 +136,13 @@ def test_hidden_atoms_are_asked_all_the_same() -> None:
 @pytest.mark.parametrize("reads", ["add", "only"])
 def test_where_evidence_is_an_input_only_hidden_atoms_are_asked(reads: str) -> None:
     model = network(evidence_input=reads)
-    trainer = Trainer.of(model, GRAPH, KNOWN.evidence, hiding=0.5, semantic_weight=0.0)
+    trainer = Trainer.from_source(model, GRAPH, KNOWN.evidence, hiding=0.5, semantic_weight=0.0)
     seen, step, before = watched(trainer), step_of(trainer), weights(model)
     targets = step.targets
     epoch = trainer.step()
     hidden, known = seen[0]["hidden"], seen[0]["known"]
     model.load_state_dict(before)
-    out, labels = model(step.layout, hidden=hidden, known=known).atoms.tolist(), targets.labels.tolist()
+    out, labels = model(step.batch, hidden=hidden, known=known).atoms.tolist(), targets.labels.tolist()
     assert hidden is not None
     asked = [a for a in targets.asked.tolist() if bool(hidden[a])]
     assert 0 < len(asked) < len(targets.asked)
@@ -178,4 +178,4 @@ def test_what_is_asked_is_hidden_where_evidence_is_an_input(loss: str, reads: st
 
 def test_a_full_softmax_needs_the_whole_base() -> None:
     with pytest.raises(DataError, match=r"1 of \d+ atoms are not in the graph, that with code 0 for one"):
-        Trainer.of(network(), FactorGraph(GRAPH.atoms[1:], (), (), ()), KNOWN.evidence, loss="full-softmax")
+        Trainer.from_source(network(), FactorGraph(GRAPH.atoms[1:], (), (), ()), KNOWN.evidence, loss="full-softmax")

@@ -43,14 +43,14 @@ def gradient_norm(model: R2N) -> float:
 
 def test_gradients_are_clipped_together() -> None:
     free, clipped = network(), network()
-    Trainer.of(free, GRAPH, KNOWN.evidence).step()
-    Trainer.of(clipped, GRAPH, KNOWN.evidence, clip=0.01).step()
+    Trainer.from_source(free, GRAPH, KNOWN.evidence).step()
+    Trainer.from_source(clipped, GRAPH, KNOWN.evidence, clip=0.01).step()
     assert gradient_norm(free) > 0.05
     assert gradient_norm(clipped) == pytest.approx(0.01, rel=1e-3)
     kept = [p.grad for p in clipped.parameters() if p.grad is not None]
     scale = 0.01 / gradient_norm(free)
-    for ours, whole in zip(kept, (p.grad for p in free.parameters() if p.grad is not None), strict=True):
-        torch.testing.assert_close(ours, whole * scale, rtol=1e-3, atol=1e-7)
+    for ours, full in zip(kept, (p.grad for p in free.parameters() if p.grad is not None), strict=True):
+        torch.testing.assert_close(ours, full * scale, rtol=1e-3, atol=1e-7)
 
 
 def decayed(**decays: float) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
@@ -84,7 +84,7 @@ def test_weight_decay_pulls_the_input_layer_or_all_others_towards_zero(of_input:
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
 def test_a_loss_that_is_no_number_stops_with_the_epoch_and_the_largest_parameters(value: float, name: str) -> None:
     model = network()
-    trainer = Trainer.of(model, GRAPH, KNOWN.evidence)
+    trainer = Trainer.from_source(model, GRAPH, KNOWN.evidence)
     trainer.step()
     trainer.step()
     with torch.no_grad():
@@ -98,7 +98,7 @@ def test_a_loss_that_is_no_number_stops_with_the_epoch_and_the_largest_parameter
 
 def test_an_infinite_gradient_of_a_finite_loss_never_reaches_the_weights() -> None:
     model = network()
-    trainer = Trainer.of(model, GRAPH, KNOWN.evidence)
+    trainer = Trainer.from_source(model, GRAPH, KNOWN.evidence)
     next(model.parameters()).register_hook(lambda grad: grad * torch.inf)
     kept = weights(model)
     with pytest.raises(DivergedError, match=r"the gradient is (nan|inf) in epoch 1"):
@@ -111,7 +111,7 @@ def test_an_infinite_gradient_of_a_finite_loss_never_reaches_the_weights() -> No
 
 def test_a_first_validation_that_is_no_number_does_not_stand_in_the_way() -> None:
     model = network()
-    trainer = Trainer.of(
+    trainer = Trainer.from_source(
         model, GRAPH, KNOWN.evidence, epochs=3, validate=Scripted(nan, 0.5, 0.4), validate_every=1, patience=3
     )
     list(trainer)
@@ -218,7 +218,7 @@ def _make_infinite(model: R2N) -> None:
 
 def test_weights_that_are_infinite_after_the_last_step_are_refused() -> None:
     model = network()
-    trainer = Trainer.of(model, GRAPH, KNOWN.evidence, epochs=1, learning_rate=1e30)
+    trainer = Trainer.from_source(model, GRAPH, KNOWN.evidence, epochs=1, learning_rate=1e30)
     trainer.optimizer.register_step_post_hook(lambda *_: _make_infinite(model))
     with pytest.raises(DivergedError, match="a weight is not finite after epoch 1; the largest parameters are"):
         trainer.step()

@@ -11,7 +11,7 @@ from r2n.data.problem import Problem, load_problem
 from r2n.model.run import prepare_run
 from r2n.training.batches import SINGLE, ProcessGroup
 from r2n.training.fit import Trainer
-from tests.thread_team import ThreadTeam, together
+from tests.thread_group import ThreadGroup, together
 from tests.toy_problem import write_toy_problem
 
 EQUAL = 1e-6
@@ -51,9 +51,9 @@ def trainers(kind: str, count: int) -> list[Trainer]:
     return [prepare_run(problem, options, seed=3).trainer for _ in range(count)]
 
 
-def one_step(trainer: Trainer, team: ProcessGroup) -> tuple[dict[str, torch.Tensor], torch.Tensor]:
+def one_step(trainer: Trainer, group: ProcessGroup) -> tuple[dict[str, torch.Tensor], torch.Tensor]:
     """The gradients of the first step, and its losses."""
-    trainer.join(team)
+    trainer.join(group)
     losses = trainer._descend(next(iter(trainer.batches.epoch(trainer.generator))))
     named = dict(trainer.model.named_parameters())
     return {name: p.grad.to_dense().clone() for name, p in named.items() if p.grad is not None}, losses
@@ -63,7 +63,7 @@ def one_step(trainer: Trainer, team: ProcessGroup) -> tuple[dict[str, torch.Tens
 def test_gradients_of_three_are_those_of_one(kind: str) -> None:
     alone, *others = trainers(kind, 4)
     expected, loss = one_step(alone, SINGLE)
-    found = together(3, lambda team: one_step(others[team.rank], team))
+    found = together(3, lambda group: one_step(others[group.rank], group))
     for gradients, losses in found:
         assert torch.allclose(losses, loss, atol=EQUAL, rtol=EQUAL)
         assert gradients.keys() == expected.keys()
@@ -76,9 +76,9 @@ def test_a_training_of_two_ends_where_that_of_one_does(kind: str) -> None:
     alone, *others = trainers(kind, 3)
     expected = list(alone)
 
-    def train(team: ThreadTeam) -> list[float]:
-        others[team.rank].join(team)
-        return [epoch.loss for epoch in others[team.rank]]
+    def train(group: ThreadGroup) -> list[float]:
+        others[group.rank].join(group)
+        return [epoch.loss for epoch in others[group.rank]]
 
     for losses in together(2, train):
         assert losses == pytest.approx([epoch.loss for epoch in expected], rel=1e-4)

@@ -36,7 +36,7 @@ SOURCES: dict[str, Grounder] = {
 def batches(
     known: KnowledgeBase = MORE, grounder: str = "full", model: dict[str, Any] | None = None, **options: Any
 ) -> QueryBatches:
-    source = GroundedOnDemand.of(known, SOURCES[grounder])
+    source = GroundedOnDemand.from_knowledge(known, SOURCES[grounder])
     wanted = TrainingOptions(**{"batch_size": 3, "corrupted_positions": (-1,), **options})
     return QueryBatches(network(known=known, **(model or {})), source, known.evidence, wanted)
 
@@ -101,14 +101,14 @@ def test_a_step_sees_what_its_layers_feel_and_counts_the_ground_rules_of_what_it
 
 def test_a_t_norm_reads_all_ground_rules_once_or_more_in_an_epoch() -> None:
     made = batches(model={"layers": 1}, regularisation="product", batch_size=2)
-    whole = made.source.whole
-    assert whole is not None
+    full = made.source.full_graph
+    assert full is not None
     counted: set[tuple[int, ...]] = set()
     for step in steps_of(made):
         assert step.own is not None
         for rows, own in zip(step.graph.neighbours, step.own, strict=True):
             counted |= {tuple(step.graph.atoms[row].tolist()) for row in rows[own]}
-    assert counted == {tuple(whole.atoms[row].tolist()) for rows in whole.neighbours for row in rows}
+    assert counted == {tuple(full.atoms[row].tolist()) for rows in full.neighbours for row in rows}
 
 
 def test_ground_rules_of_closed_atoms_alone_are_there_for_the_semantic_loss() -> None:
@@ -182,14 +182,14 @@ def test_by_default_it_is_left_out_where_something_would_tell(
 
 def test_where_evidence_is_an_input_all_that_is_left_out_is_asked() -> None:
     """Nothing has to be hidden beside it."""
-    source = GroundedOnDemand.of(MORE, FullGrounder())
+    source = GroundedOnDemand.from_knowledge(MORE, FullGrounder())
     model = network(known=MORE, evidence_input="only")
-    trainer = Trainer.of(model, source, MORE.evidence, batch_size=2, hiding=0.0, semantic_weight=0.0)
+    trainer = Trainer.from_source(model, source, MORE.evidence, batch_size=2, hiding=0.0, semantic_weight=0.0)
     losses = [trainer.step().supervised for _ in range(15)]
     assert losses[0] > 0.3
     assert losses[-1] < losses[0]
     with pytest.raises(ConfigError, match="learns to copy it"):
-        Trainer.of(model, source, MORE.evidence, batch_size=2, hiding=0.0, leave_one_out=False)
+        Trainer.from_source(model, source, MORE.evidence, batch_size=2, hiding=0.0, leave_one_out=False)
 
 
 # training
@@ -198,11 +198,13 @@ def test_where_evidence_is_an_input_all_that_is_left_out_is_asked() -> None:
 @pytest.mark.parametrize(("grounder", "loss"), [("full", "bce"), ("known-body", "softmax"), ("backward", "bce")])
 def test_it_learns_and_goes_on_after_a_checkpoint(grounder: str, loss: str) -> None:
     options: dict[str, Any] = {"batch_size": 3, "negatives": 2, "loss": loss, "epochs": 6, "learning_rate": 0.05}
-    first = Trainer.of(network(known=MORE), GroundedOnDemand.of(MORE, SOURCES[grounder]), MORE.evidence, **options)
+    source = GroundedOnDemand.from_knowledge(MORE, SOURCES[grounder])
+    first = Trainer.from_source(network(known=MORE), source, MORE.evidence, **options)
     epochs = [first.step().loss for _ in range(3)]
     kept = trainer_state(first)
     rest = [first.step().loss for _ in range(3)]
-    second = Trainer.of(network(known=MORE), GroundedOnDemand.of(MORE, SOURCES[grounder]), MORE.evidence, **options)
+    source = GroundedOnDemand.from_knowledge(MORE, SOURCES[grounder])
+    second = Trainer.from_source(network(known=MORE), source, MORE.evidence, **options)
     restore_trainer(second, *kept)
     assert [second.step().loss for _ in range(3)] == rest
     assert same(weights(first.model), weights(second.model))
@@ -210,7 +212,7 @@ def test_it_learns_and_goes_on_after_a_checkpoint(grounder: str, loss: str) -> N
 
 
 def test_the_options_choose_the_steps() -> None:
-    source = GroundedOnDemand.of(MORE, FullGrounder())
+    source = GroundedOnDemand.from_knowledge(MORE, FullGrounder())
     seen: list[int] = []
     model = network(known=MORE)
     for size in (None, 2):

@@ -30,9 +30,9 @@ def test_a_step_costs_the_mean_over_all_ground_rules_of_explicit_rules(name: str
     model = network(layers=layers)
     options = {"regularisation": name, "regularisation_weight": 3.0, "semantic_weight": 0.0, "hiding": 0.0}
     options |= {"corrupted_positions": [-1]}
-    trainer = Trainer.of(model, GRAPH, KNOWN.evidence, **options)
+    trainer = Trainer.from_source(model, GRAPH, KNOWN.evidence, **options)
     step = step_of(trainer)
-    out, labels = model(step.layout).atoms.tolist(), step.targets.labels.tolist()
+    out, labels = model(step.batch).atoms.tolist(), step.targets.labels.tolist()
     closed = closed_in(step.graph).tolist()
     given = [label == 1 if is_closed else None for label, is_closed in zip(labels, closed, strict=True)]
     rules = [(rule.formula, rows.tolist()) for rule, rows in zip(step.graph.rules, step.graph.neighbours, strict=True)]
@@ -53,7 +53,8 @@ def test_in_batches_every_ground_rule_counts_once() -> None:
     for batches in (None, 2):
         model = network(known=known, layers=0)
         options = {"regularisation": "product", "semantic_weight": 0.0, "hiding": 0.0, "learning_rate": 1e-12}
-        trainer = Trainer.of(model, graph, known.evidence, batches=batches, corrupted_positions=[-1], **options)
+        changes = {**options, "batches": batches, "corrupted_positions": [-1]}
+        trainer = Trainer.from_source(model, graph, known.evidence, **changes)
         assert sum(len(step.graph) for step in steps_of(trainer)) == len(graph)
         costs.append(trainer.step().regularisation)
     assert len(steps_of(trainer)) == 2
@@ -63,7 +64,7 @@ def test_in_batches_every_ground_rule_counts_once() -> None:
 def test_a_closed_atom_is_what_it_is_known_to_be() -> None:
     """No gradient reaches the outputs of borders: the rule cannot be kept by denying them."""
     model = network(layers=0)
-    trainer = Trainer.of(model, GRAPH, KNOWN.evidence, regularisation="product", hiding=0.0)
+    trainer = Trainer.from_source(model, GRAPH, KNOWN.evidence, regularisation="product", hiding=0.0)
     step = step_of(trainer)
     out = torch.zeros(len(step.graph.atoms), requires_grad=True)
     fuzzy_loss(step, out, product).backward()
@@ -76,8 +77,9 @@ def test_a_closed_atom_is_what_it_is_known_to_be() -> None:
 def test_without_explicit_rules_it_is_refused_and_without_ground_rules_it_costs_nothing() -> None:
     known, graph = toy(rules="implicit alike: [old(x), liesIn(x, y)]\n")
     with pytest.raises(ConfigError, match="needs explicit rules, and the theory has none"):
-        Trainer.of(network(known=known), graph, known.evidence, regularisation="goedel").step()
+        Trainer.from_source(network(known=known), graph, known.evidence, regularisation="goedel").step()
     known = knowledge("rule neighbours: near(x, y) & old(x) -> old(y)\n", "old(n0)", theory=THEORY)
     graph = FactorGraph.from_grounding(FullGrounder().ground(Store(known)), atoms=np.arange(known.base.size))
     assert not len(graph), "nothing is near anything"
-    assert Trainer.of(network(known=known), graph, known.evidence, regularisation="goedel").step().regularisation == 0
+    trainer = Trainer.from_source(network(known=known), graph, known.evidence, regularisation="goedel")
+    assert trainer.step().regularisation == 0

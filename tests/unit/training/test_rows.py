@@ -253,7 +253,7 @@ def test_training_with_sparse_gradients_is_training_with_dense_ones(
 
     def trained() -> R2N:
         model = network()
-        list(Trainer.of(model, Ungrounded(), KNOWN.evidence, options))
+        list(Trainer.from_source(model, Ungrounded(), KNOWN.evidence, options))
         return model
 
     sparse = trained()

@@ -68,13 +68,13 @@ def counted(known: KnowledgeBase) -> Counter[tuple[int, int]]:
 def plain_loss(known: KnowledgeBase, model: R2N, fact: int, predicate: int, position: int) -> float:
     """Minus the log of the share of a fact, or of the rest's, with the fact not known and its row's others left out."""
     assert model.counted is not None
-    side, numbers = QueryPattern.of(known.base, predicate, position), counted(without(known, fact))
+    pattern, numbers = QueryPattern.from_base(known.base, predicate, position), counted(without(known, fact))
     true = set(known.evidence.atoms[known.evidence.truth].tolist())
-    (row,) = side.located(np.array([fact]))[0].tolist()
-    rest = exp(model.counted.rest[predicate, position].item())
-    total, own = rest, 0.0
-    for place in range(side.candidates):
-        code = row + place * side.stride
+    (row,) = pattern.located(np.array([fact]))[0].tolist()
+    bias = exp(model.counted.rest[predicate, position].item())
+    total, own = bias, 0.0
+    for index in range(pattern.candidates):
+        code = row + index * pattern.stride
         if code in true and code != fact:
             continue
         for j in range(len(THEORY.rules)):
@@ -83,11 +83,11 @@ def plain_loss(known: KnowledgeBase, model: R2N, fact: int, predicate: int, posi
                 mass = exp(weight) * numbers[code, j] ** power
                 total += mass
                 own += mass * (code == fact)
-    return log(total) - log(own or rest)
+    return log(total) - log(own or bias)
 
 
 def steps_of(known: KnowledgeBase, seed: int = 0, options: TrainingOptions = OPTIONS) -> list[RuleStep]:
-    batches = RuleBatches(RuleCounts.of(Store(known), THEORY.rules), options)
+    batches = RuleBatches(RuleCounts.from_store(Store(known), THEORY.rules), options)
     return list(batches.epoch(torch.Generator().manual_seed(seed)))
 
 
@@ -108,9 +108,9 @@ def test_the_mean_over_the_facts_is_that_of_grounding_without_each(
     for predicate, name in enumerate(("p", "q", "u")):
         for fact in known.known_codes(known.language.predicate(name), True).tolist():
             for position in range(len(known.base.shapes[predicate])):
-                side = QueryPattern.of(known.base, predicate, position)
-                row = side.located(np.array([fact]))[0][0]
-                rivals = set((row + np.arange(side.candidates) * side.stride).tolist())
+                pattern = QueryPattern.from_base(known.base, predicate, position)
+                row = pattern.located(np.array([fact]))[0][0]
+                rivals = set((row + np.arange(pattern.candidates) * pattern.stride).tolist())
                 if any(code in rivals for code, _ in everything):
                     loss = plain_loss(known, model, fact, predicate, position)
                     expected.setdefault((predicate, position), []).append(loss)
@@ -143,7 +143,7 @@ rule inverse: p(y, x) -> p(x, y)
     names = known.base.names(np.arange(known.base.size))
     codes = np.array(sorted(names.index(name) for name in ("p(a, b)", "p(b, x)", "p(x, b)", "p(y, x)")))
     known = replace(known, evidence=Evidence(codes, np.ones(len(codes), bool)))
-    batches = RuleBatches(RuleCounts.of(Store(known), theory.rules), OPTIONS)
+    batches = RuleBatches(RuleCounts.from_store(Store(known), theory.rules), OPTIONS)
     true, false = batches.asked(torch.Generator())
     assert known.base.names(true) == ["p(b, x)", "p(x, b)", "p(y, x)"]
     assert len(false) == 0
@@ -153,11 +153,11 @@ rule inverse: p(y, x) -> p(x, y)
 
 def test_of_very_many_entries_a_share_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     known = random_knowledge(2)
-    batches = RuleBatches(RuleCounts.of(Store(known), THEORY.rules), OPTIONS)
+    batches = RuleBatches(RuleCounts.from_store(Store(known), THEORY.rules), OPTIONS)
     every = sum(step.facts for step in batches.epoch(torch.Generator()))
     monkeypatch.setattr(rows, "ENTRIES_AN_EPOCH", batches.entries / 2)
     some = sum(step.facts for step in batches.epoch(torch.Generator()))
-    assert every / 2 <= some <= every / 2 + len(batches.sides)
+    assert every / 2 <= some <= every / 2 + len(batches.patterns)
 
 
 def test_weights_begin_at_the_share_of_what_is_true_among_what_is_concluded() -> None:
@@ -165,7 +165,7 @@ def test_weights_begin_at_the_share_of_what_is_true_among_what_is_concluded() ->
     model, numbers = network(known), counted(known)
     assert model.counted is not None
     before = model.counted.powers.detach().clone(), model.counted.rest.detach().clone()
-    start_at_confidence(model.counted, RuleCounts.of(Store(known), THEORY.rules))
+    start_at_confidence(model.counted, RuleCounts.from_store(Store(known), THEORY.rules))
     true = set(known.evidence.atoms[known.evidence.truth].tolist())
     for j in range(len(THEORY.rules)):
         concluded = {code for code, rule in numbers if rule == j}
@@ -199,15 +199,16 @@ def many_likes(users: int, items: int, each: int) -> KnowledgeBase:
 
 def test_counting_keeps_to_the_memory_that_is_allowed_and_counts_the_same() -> None:
     known, options, most = many_likes(90, 450, 40), TrainingOptions(), 50_000_000
-    whole = RuleBatches(RuleCounts.of(Store(known), known.theory.rules), options)
-    assert sum(len(side.left_out.entries) for side in whole.sides) > 10**6
+    full = RuleBatches(RuleCounts.from_store(Store(known), known.theory.rules), options)
+    assert sum(len(pattern.left_out.entries) for pattern in full.patterns) > 10**6
     tracemalloc.start()
     try:
-        parts = RuleBatches(RuleCounts.of(Store(known, ceiling=MemoryBudget(most)), known.theory.rules), options)
+        counts = RuleCounts.from_store(Store(known, ceiling=MemoryBudget(most)), known.theory.rules)
+        parts = RuleBatches(counts, options)
         assert tracemalloc.get_traced_memory()[1] < most
     finally:
         tracemalloc.stop()
-    for one, other in zip(whole.sides, parts.sides, strict=True):
+    for one, other in zip(full.patterns, parts.patterns, strict=True):
         for pair in ((one.counts.counts, other.counts.counts), (one.sizes, other.sizes)):
             np.testing.assert_array_equal(*pair)
         for name in ("starts", "entries", "counts"):
@@ -216,6 +217,6 @@ def test_counting_keeps_to_the_memory_that_is_allowed_and_counts_the_same() -> N
 
 def test_what_does_not_fit_is_refused_before_it_is_taken() -> None:
     known = many_likes(90, 450, 40)
-    counts = RuleCounts.of(Store(known, ceiling=MemoryBudget(20_000_000)), known.theory.rules)
+    counts = RuleCounts.from_store(Store(known, ceiling=MemoryBudget(20_000_000)), known.theory.rules)
     with pytest.raises(MemoryLimitError, match=r"what is left out of .* while a fact is asked.*\n  take fewer rules"):
         RuleBatches(counts, TrainingOptions())

@@ -111,9 +111,9 @@ def by_code(codes: torch.Tensor, share: float = 0.3, draw: torch.Generator | Non
 
 def test_an_atom_is_hidden_wherever_it_stands() -> None:
     codes = torch.arange(MANY)
-    whole = by_code(codes)
+    full = by_code(codes)
     part = torch.tensor([7, 3, 19_999, 3])
-    assert torch.equal(by_code(part), whole[part])
+    assert torch.equal(by_code(part), full[part])
 
 
 def test_about_as_many_are_hidden_as_is_asked_for_and_others_each_time() -> None:

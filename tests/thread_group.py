@@ -21,7 +21,7 @@ class _Table:
 
 
 @dataclass(eq=False)
-class ThreadTeam(ProcessGroup):
+class ThreadGroup(ProcessGroup):
     table: _Table
 
     def summed(self, values: Tensor) -> Tensor:
@@ -32,12 +32,12 @@ class ThreadTeam(ProcessGroup):
         return total
 
 
-def together(count: int, work: Callable[[ThreadTeam], Result]) -> list[Result]:
+def together(count: int, work: Callable[[ThreadGroup], Result]) -> list[Result]:
     table, found, failed = _Table(count), {}, []
 
     def begin(rank: int) -> None:
         try:
-            found[rank] = work(ThreadTeam(rank, count, table))
+            found[rank] = work(ThreadGroup(rank, count, table))
         except BaseException as error:
             failed.append(error)
             table.barrier.abort()

@@ -1,4 +1,4 @@
-"""A graph laid out for a network: its atoms by arity, what has no vector, and parts that are made when first needed."""
+"""A graph collated for a network: its atoms by arity, what has no vector, and parts that are made when first needed."""
 
 from typing import Any
 
@@ -23,39 +23,39 @@ def network_and_graph(**options: Any) -> tuple[R2N, FactorGraph]:
     return R2N.build(knowledge, dim=3, layers=1, **options), graph
 
 
-def arguments(layout: GraphBatch) -> list[list[list[int]]]:
+def arguments(batch: GraphBatch) -> list[list[list[int]]]:
     """The constants of the atoms, arity by arity."""
-    found = [part.constants.places for _, part in layout.by_arity if isinstance(part, AtomBatch)]
-    return [places.tolist() for places in found if places is not None]
+    found = [part.constants.index for _, part in batch.by_arity if isinstance(part, AtomBatch)]
+    return [index.tolist() for index in found if index is not None]
 
 
 def test_a_pass_over_grids_makes_no_other_part_but_one_that_hides_atoms_does() -> None:
     model, graph = network_and_graph(mlp="shallow")
-    layout = model.collate(graph)
-    model(layout)
-    assert "incidence" not in vars(layout)
-    model(layout, hidden=torch.zeros(len(graph.atoms), dtype=torch.bool))
-    assert "incidence" in vars(layout)
+    batch = model.collate(graph)
+    model(batch)
+    assert "incidence" not in vars(batch)
+    model(batch, hidden=torch.zeros(len(graph.atoms), dtype=torch.bool))
+    assert "incidence" in vars(batch)
 
 
 def test_in_a_language_that_has_grown_constants_have_the_ids_of_the_training() -> None:
     model, graph = network_and_graph(mlp="shallow")
-    assert model.collate(graph).blank is None
-    layout = model.on_base(model.base, torch.tensor([-1, 7])).collate(graph)  # a is new, b was the eighth
-    assert arguments(layout) == [[[0], [7]], [[0, 0], [0, 7], [7, 0], [7, 7]]]
-    assert layout.blank is not None
-    assert layout.blank.tolist() == [True, True, True, False, True, False]
-    assert layout.kind == "dense", "grids would read vectors by the new ids"
+    assert model.collate(graph).masked is None
+    batch = model.on_base(model.base, torch.tensor([-1, 7])).collate(graph)  # a is new, b was the eighth
+    assert arguments(batch) == [[[0], [7]], [[0, 0], [0, 7], [7, 0], [7, 7]]]
+    assert batch.masked is not None
+    assert batch.masked.tolist() == [True, True, True, False, True, False]
+    assert batch.kind == "dense", "grids would read vectors by the new ids"
     assert model.collate(graph).kind == "grid", "the network itself is as it was"
 
 
-def test_a_layout_moves_and_its_graph_stays() -> None:
+def test_a_batch_moves_and_its_graph_stays() -> None:
     model, graph = network_and_graph(mlp="shallow")
-    layout = model.collate(graph)
-    assert layout.to("cpu") is layout
-    moved = layout.to("meta")
+    batch = model.collate(graph)
+    assert batch.to("cpu") is batch
+    moved = batch.to("meta")
     assert moved.graph is graph
-    assert moved.whole is not None
-    parts = [moved.predicates, moved.incidence.rows, moved.whole.grids[0].index, moved.whole.received[0]]
+    assert moved.dense_grid is not None
+    parts = [moved.predicates, moved.incidence.rows, moved.dense_grid.grids[0].index, moved.dense_grid.received[0]]
     assert {part.device.type for part in parts} == {"meta"}
     assert model.to("meta").collate(graph).device.type == "meta"
