@@ -4,7 +4,7 @@ Embedded datasets are problem folders inside the package. The others are read fr
 or from the download cache, and their problems are put together here. Nothing here uses the network.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 import numpy as np
@@ -45,8 +45,9 @@ class Dataset:
 
 DATASETS: dict[str, Dataset] = {}
 for _row in listed("datasets"):
-    _text, _sizes = list(_row.values())[:5], list(_row.values())[5:]
-    DATASETS[_row["name"]] = Dataset(*_text, Sizes(*map(int, _sizes)), _row["folder"] not in SOURCES)
+    _texts = _row["name"], _row["title"], _row["licence"], _row["source"], _row["folder"]
+    _sizes = Sizes(*(int(_row[part.name]) for part in fields(Sizes)))
+    DATASETS[_row["name"]] = Dataset(*_texts, _sizes, _row["folder"] not in SOURCES)
 """The known names, in the order of the paper."""
 
 

@@ -77,9 +77,11 @@ def listed(what: str) -> list[dict[str, str]]:
 
 
 SOURCES: dict[str, tuple[Source, ...]] = {}
-for (_folder, *_source), _rows in groupby(listed("sources"), itemgetter("folder", "repository", "commit", "path")):
+for (_folder, _repository, _commit, _path), _rows in groupby(
+    listed("sources"), itemgetter("folder", "repository", "commit", "path")
+):
     _keeps = tuple(Kept(row["name"], row["sha256"], row["member"] or None) for row in _rows)
-    SOURCES[_folder] = (*SOURCES.get(_folder, ()), Source(*_source, _keeps))
+    SOURCES[_folder] = (*SOURCES.get(_folder, ()), Source(_repository, _commit, _path, _keeps))
 """What is fetched of each dataset that is not embedded, by its folder."""
 
 
