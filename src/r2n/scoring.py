@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float, Float64, Int64
 from torch import Tensor
 
-from r2n.data.herbrand import Codes, QueryPattern, RowIndex
+from r2n.data.herbrand import Codes, QueryPattern, RowIndex, index_among
 from r2n.data.knowledge_base import Evidence, reciprocal_codes
 from r2n.errors import ConfigError, DataError
 from r2n.grounding.counting import RuleCounts
@@ -152,8 +152,6 @@ CANDIDATES_BY_CODE = 2**20  # at once
 
 Given = Int64[np.ndarray, "rows positions"]
 """The constants (ids) of queries; the open position is not read."""
-Cells = tuple[np.ndarray, np.ndarray, Logits]
-"""Queries and candidates by number, and the logits of these atoms."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -308,8 +306,15 @@ class AtomLogits:
 
     def _distinct_rows(self, pattern: QueryPattern, first: Codes) -> np.ndarray:
         """The logits of queries given by the codes of their first candidates, ascending and distinct."""
-        full, shape = self.full_pass, pattern.candidates
-        cells = None if full is None else self._cells(full, pattern, first)
+        full, cells, shape = self.full_pass, None, pattern.candidates
+        if full is not None:  # the candidates that are in the pass over all ground rules
+            graph = full.graph
+            atoms = graph.atoms[: graph.answered].cpu().numpy()
+            start, end = np.searchsorted(atoms, pattern.bounds)
+            row, candidate = pattern.located(atoms[start:end])
+            at = index_among(row, first)
+            which = np.flatnonzero(at >= 0)
+            cells = at[which], candidate[which], full.logits[start + which]
         if cells is not None and len(cells[0]) == len(first) * shape:
             found = np.empty((len(first), shape))
         elif self._isolated and self._isolated[0].answers(pattern.predicate):
@@ -336,15 +341,6 @@ class AtomLogits:
             row, candidate = np.divmod(reached, shape)
             found[start + row, candidate] = self._looked_up(codes[reached]).mean(axis=0)
         return found
-
-    def _cells(self, made: Pass, pattern: QueryPattern, first: Codes) -> Cells:
-        """The candidates that are in the pass over all ground rules."""
-        atoms = made.graph.atoms[: made.graph.answered].cpu().numpy()
-        start, end = np.searchsorted(atoms, pattern.bounds)
-        row, candidate = pattern.located(atoms[start:end])
-        at = np.minimum(np.searchsorted(first, row), len(first) - 1)
-        which = np.flatnonzero(first[at] == row) if len(first) else np.zeros(0, np.int64)
-        return at[which], candidate[which], made.logits[start + which]
 
     @cached_property
     def _isolated(self) -> tuple[IsolatedRows, ...]:

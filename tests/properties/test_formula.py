@@ -11,6 +11,8 @@ from torch.autograd import gradcheck
 
 from r2n.components import t_norms
 from r2n.logic.formula import Atom, Constant, Formula, Not, Variable
+from r2n.logic.theory import Rule
+from r2n.network.belief_propagation import satisfying
 from r2n.training.objective import fuzzy_truth
 from tests.examples import at_most
 from tests.oracles import formula as oracle
@@ -35,10 +37,8 @@ def test_atoms_truths_and_satisfying_assignments_are_those_of_the_truth_table(fo
     assert both.shape == stacked.shape[:-1]
     assert both.tolist() == [expected, formula.evaluate(~truths).tolist()]
     assert np.shape(formula.evaluate(truths[0])) == ()
-    found, satisfying = formula.satisfying_assignments(), [row for row, truth in table if truth]
-    assert found.dtype == bool
-    assert found.shape == (len(satisfying), len(oracle.atoms(formula)))
-    assert sorted(map(tuple, found.tolist())) == sorted(satisfying)
+    found = satisfying(Rule.explicit("r", formula))
+    assert sorted(map(tuple, found)) == sorted(row for row, truth in table if truth)
 
 
 @pytest.mark.parametrize("truth", [True, False, [True], np.array([1]), np.array([0.5])])

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from r2n.data.interruptible import interruptible
 from r2n.data.knowledge_base import declaration, wrong_arity
-from r2n.data.records import ENDLESS, OnError, fetch_texts, join_chunks
+from r2n.data.records import ENDLESS, OnError, fetch_texts, join_chunks, quoted_name
 from r2n.data.tables import Facts, Table
 from r2n.errors import ConfigError, DataError, Location
 from r2n.logic.language import Predicate
@@ -112,7 +112,7 @@ def _load(connection: duckdb.DuckDBPyConnection, facts: Sequence[Facts]) -> dict
     for predicate in dict.fromkeys(group.predicate for group in facts):
         groups = [group for group in facts if group.predicate == predicate]
         names = _create(connection, arities, predicate, len(groups[0].arguments))
-        tables = [f"memory.{schema}.{_quoted(predicate)}" for schema in ("main", "denied")]
+        tables = [f"memory.{schema}.{quoted_name(predicate)}" for schema in ("main", "denied")]
         for truth, table in zip((True, False), tables, strict=True):
             parts = [
                 pa.table([column.filter(pa.array(group.truth == truth)) for column in group.arguments], names)
@@ -136,10 +136,6 @@ def _insert(connection: duckdb.DuckDBPyConnection, table: str, rows: pa.Table) -
     connection.unregister("incoming")
 
 
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
-
-
 def _names(arity: int) -> list[str]:
     return [f"c{i}" for i in range(1, arity + 1)]
 
@@ -154,7 +150,7 @@ def _create(connection: duckdb.DuckDBPyConnection, arities: dict[str, int], pred
         arities[predicate] = arity
         columns = ", ".join(f"{name} VARCHAR" for name in _names(arity))
         for schema in ("main", "denied"):
-            connection.execute(f"CREATE TABLE memory.{schema}.{_quoted(predicate)} ({columns})")
+            connection.execute(f"CREATE TABLE memory.{schema}.{quoted_name(predicate)} ({columns})")
     return _names(arity)
 
 
@@ -190,9 +186,9 @@ def _add(connection: duckdb.DuckDBPyConnection, arities: dict[str, int], name: s
     names = _create(connection, arities, name, len(columns))
     if len(columns) != arities[name]:
         raise ConfigError(f"it gives {len(columns)} columns, but {name} takes {arities[name]} constants")
-    given = connection.from_arrow(pa.table(list(columns), names)).except_(connection.sql(f"FROM {_quoted(name)}"))
+    given = connection.from_arrow(pa.table(list(columns), names)).except_(connection.sql(f"FROM {quoted_name(name)}"))
     added = given.order(", ".join(names)).to_arrow_table()
-    _insert(connection, f"memory.main.{_quoted(name)}", added)
+    _insert(connection, f"memory.main.{quoted_name(name)}", added)
     return added
 
 

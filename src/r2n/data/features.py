@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from jaxtyping import Bool, Float, Int64
 from scipy.sparse import csr_array
 
+from r2n.data.herbrand import index_among
 from r2n.data.records import (
     Fault,
     Locate,
@@ -55,9 +56,8 @@ class Bags:
 
     def taken(self, rows: Int64[np.ndarray, " taken"], without: Int64[np.ndarray, " taken"]) -> "Bags":
         """The bags of some rows, each without a word (by its index among all words; -1: with all of them)."""
-        index = np.minimum(np.searchsorted(self.columns, without), max(0, len(self.columns) - 1))
-        is_known = (self.columns[index] == without) if len(self.columns) else np.zeros(len(without), bool)
-        known = _without(csr_array(self.known[rows]), np.where(is_known, index, -1))
+        index = index_among(without, self.columns)
+        is_known, known = index >= 0, _without(csr_array(self.known[rows]), index)
         if self.is_scaled:
             length = np.sqrt(np.asarray(known.multiply(known).sum(axis=1)).reshape(-1))
             scale = np.where(is_known & (length > 0), 1 / np.where(length > 0, length, 1.0), 1.0)

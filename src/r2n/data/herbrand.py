@@ -129,11 +129,17 @@ def union(*parts: Codes) -> Codes:
     return np.unique(np.concatenate([np.zeros(0, np.int64), *parts]))
 
 
+def index_among(codes: np.ndarray, ordered: Codes) -> np.ndarray:
+    """The index of each code among those that are given in order, -1 if it is none of them."""
+    if not len(ordered):
+        return np.full(codes.shape, -1, np.int64)
+    index = np.minimum(np.searchsorted(ordered, codes), len(ordered) - 1)
+    return np.where(ordered[index] == codes, index, -1)
+
+
 def are_among(codes: Codes, ordered: Codes) -> Bool[np.ndarray, " codes"]:
     """Whether each code is one of those that are given in order."""
-    if not len(ordered):
-        return np.zeros(len(codes), bool)
-    return ordered[np.minimum(np.searchsorted(ordered, codes), len(ordered) - 1)] == codes
+    return index_among(codes, ordered) >= 0
 
 
 def is_first(ordered: Codes) -> Bool[np.ndarray, " codes"]:
@@ -223,10 +229,8 @@ class RowIndex:
 
     def spans(self, rows: Codes) -> tuple[Int64[np.ndarray, " rows"], Int64[np.ndarray, " rows"]]:
         """The number of the first thing in each row, and how many there are."""
-        if not len(self.rows):
-            return np.zeros(len(rows), np.int64), np.zeros(len(rows), np.int64)
-        index = np.minimum(np.searchsorted(self.rows, rows), len(self.rows) - 1)
-        return self.starts[index], np.where(self.rows[index] == rows, self.starts[index + 1] - self.starts[index], 0)
+        index = index_among(rows, self.rows)
+        return self.starts[index], np.where(index < 0, 0, self.starts[index + 1] - self.starts[index])
 
 
 def ranges(first: np.ndarray, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -5,7 +5,7 @@ import re
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import combinations
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -23,7 +23,7 @@ from r2n.data.features import FeatureTable, read_features
 from r2n.data.herbrand import HerbrandBase, closed_atoms, union
 from r2n.data.knowledge_base import EncodedFacts, Evidence, KnowledgeBase, complete, encode_facts
 from r2n.data.records import OnError, PostgresTable, check_file, is_postgres
-from r2n.data.tables import Facts, Table, read_facts, unusual_first_rows
+from r2n.data.tables import Table, read_facts, unusual_first_rows
 from r2n.data.text_tables import read_lines
 from r2n.errors import ConfigError, DataError, Location, counted
 from r2n.logic.parser import parse_theory, read_theory, read_utf8
@@ -286,7 +286,11 @@ class Problem:
             unencoded += unread
         splits = {split: Evidence.from_encoded(part, base) for split, part in encoded.items()}
         _check_overlap(encoded, splits, base)
-        mention = partial(_first_mention, groups)
+
+        def mention(name: str) -> Location | None:
+            found = ((group, pc.index(column, name).as_py()) for group in groups for column in group.arguments)
+            return next((group.location(row) for group, row in found if row >= 0), None)
+
         read_in, unread = read_features(language, features or {}, on_error=skip, mention=mention)
         ids = [part.constants for part in read_in.values()]
         described = [[pa.array([language.constants[i] for i in part], pa.string())] for part in ids]
@@ -409,16 +413,6 @@ class Problem:
     def atoms(self) -> Int64[np.ndarray, " atoms"]:
         """Codes of the evidence and of all queries, sorted and distinct."""
         return union(self.train.atoms, *(part.atoms for part in self.queries.values()))
-
-
-def _first_mention(groups: Sequence[Facts], name: str) -> Location | None:
-    """Where a constant is first among the facts and queries."""
-    for group in groups:
-        for column in group.arguments:
-            row = pc.index(column, name).as_py()
-            if row >= 0:
-                return group.location(row)
-    return None
 
 
 def _check_overlap(encoded: Mapping[str, EncodedFacts], splits: Mapping[str, Evidence], base: HerbrandBase) -> None:

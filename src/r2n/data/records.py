@@ -271,6 +271,11 @@ def number_kind(number: str) -> str:
     return f"CASE WHEN abs({number}) >= {MOST_WHOLE} THEN 'number' END"  # DuckDB holds NaN for the largest
 
 
+def quoted_name(name: str) -> str:
+    """The name of a table or column in SQL."""
+    return '"' + name.replace('"', '""') + '"'
+
+
 def fetch_texts(relation: duckdb.DuckDBPyRelation) -> tuple[pa.Array, ...]:
     """The columns of a query's answer, all text."""
     return tuple(join_chunks(column.chunks) for column in relation.to_arrow_table().columns)
@@ -433,15 +438,14 @@ class SQLite(TableFormat):
 
 
 def _sqlite_rows(path: Path, connection: sqlite3.Connection, table: str) -> Records:
-    quoted = '"' + table.replace('"', '""') + '"'
-    names = tuple(column[1] for column in connection.execute(f"PRAGMA table_info({quoted})"))
+    names = tuple(column[1] for column in connection.execute(f"PRAGMA table_info({quoted_name(table)})"))
     texts, kinds = [], []
-    for cell in ('"' + name.replace('"', '""') + '"' for name in names):
+    for cell in map(quoted_name, names):
         real = f"typeof({cell}) = 'real' AND abs({cell})"
         is_whole, whole = f"{real} < {MOST_WHOLE} AND {cell} = CAST({cell} AS INTEGER)", f"CAST({cell} AS INTEGER)"
         texts.append(f"CAST(CASE WHEN {is_whole} THEN {whole} ELSE {cell} END AS TEXT)")
         kinds.append(f"CASE WHEN {real} >= {MOST_WHOLE} THEN 'number' END")
-    cursor = connection.execute(f"SELECT {', '.join((*texts, *kinds))} FROM {quoted}")
+    cursor = connection.execute(f"SELECT {', '.join((*texts, *kinds))} FROM {quoted_name(table)}")
     batches: list[list[pa.Array]] = [[] for _ in (*texts, *kinds)]
     size, count = path.stat().st_size, 0
     while rows := cursor.fetchmany(SQLITE_BATCH):
@@ -579,4 +583,4 @@ def _selected(table: PostgresTable, cursor: Any) -> str:
         raise DataError(
             f"{len(named) or 'no'} tables are called {wanted}", where=Location(str(table)), hint=hint.strip()
         )
-    return ".".join(f'"{part.replace(chr(34), chr(34) * 2)}"' for part in named[0])
+    return ".".join(map(quoted_name, named[0]))

@@ -1,6 +1,7 @@
 """Checks of options and theories that contradict each other or the data."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import partial
 
 from r2n.components import input_layers
 from r2n.data.knowledge_base import Evidence
@@ -13,10 +14,21 @@ from r2n.options import ModelOptions, Options, TrainingOptions
 
 def contradictions(problem: Problem, options: Options) -> list[ConfigError]:
     """All that a training with these options would refuse of the problem."""
+    model, training, rules = options.model, options.training, problem.knowledge.theory.rules
+    checks = [
+        partial(check_no_copying, model.evidence_input if model.has_layers else "off", training),
+        partial(_check_training, problem, training),
+        partial(check_valid_is_free, training),
+        partial(check_arity, model.input, problem.knowledge.language.predicates),
+        partial(check_evidence_is_read, model),
+        partial(_check_rows, problem, options),
+    ]
+    if training.regularisation != "off":
+        checks.insert(2, partial(check_has_explicit_rules, rules))
     found: list[ConfigError] = []
-    for check in _CHECKS:
+    for check in checks:
         try:
-            check(problem, options)
+            check()
         except ConfigError as error:
             found.append(error)
     return found
@@ -134,18 +146,3 @@ def _check_rows(problem: Problem, options: Options) -> None:
     check_candidate_batches(answers_alone, options.training)
     if options.training.asks_base:
         check_has_facts(problem.train)
-
-
-_CHECKS: tuple[Callable[[Problem, Options], None], ...] = (
-    lambda _, options: check_no_copying(
-        options.model.evidence_input if options.model.has_layers else "off", options.training
-    ),
-    lambda problem, options: _check_training(problem, options.training),
-    lambda problem, options: (
-        check_has_explicit_rules(problem.knowledge.theory.rules) if options.training.regularisation != "off" else None
-    ),
-    lambda problem, options: check_valid_is_free(options.training),
-    lambda problem, options: check_arity(options.model.input, problem.knowledge.language.predicates),
-    lambda problem, options: check_evidence_is_read(options.model),
-    _check_rows,
-)

@@ -4,8 +4,7 @@ Embedded datasets are problem folders inside the package. The others are read fr
 or from the download cache, and their problems are put together here. Nothing here uses the network.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 import numpy as np
@@ -14,12 +13,10 @@ from r2n.data.problem import Problem, load_problem
 from r2n.data.tables import Table
 from r2n.data.text_tables import read_text
 from r2n.datasets.cora import cuts, load_cora
-from r2n.datasets.download import find
+from r2n.datasets.download import EMBEDDED, SOURCES, find, listed
 from r2n.errors import ConfigError, nearest
 from r2n.logic.horn import parse_horn_rules
 from r2n.options import GroundingOptions, Options
-
-EMBEDDED = Path(__file__).parent / "data"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,46 +38,16 @@ class Dataset:
     title: str
     licence: str
     source: str
-    sizes: Sizes
     folder: str
+    sizes: Sizes
     is_embedded: bool
 
 
-def _listed() -> Iterator[Dataset]:
-    """All datasets, in the order of the paper."""
-    countries, pykeen = "mledoze/countries, npm world-countries 1.8.1", "PyKEEN 1.11.1"
-    for i, through, train in (
-        (1, "its subregion", 1110),
-        (2, "its neighbours", 1062),
-        (3, "its neighbours' subregions", 978),
-    ):
-        name, title = f"countries-s{i}", f"Countries S{i}: the region of a country, known through {through}"
-        yield Dataset(name, title, "ODbL-1.0", countries, Sizes(271, 2, train, 120, 120), name, True)
-    for title, sizes in (
-        ("Nations: relations between 14 countries", Sizes(14, 55, 1592, 199, 201)),
-        ("Kinship: kinship terms of the Alyawarra", Sizes(104, 25, 8544, 1068, 1074)),
-        ("UMLS: relations between biomedical concepts", Sizes(135, 46, 5216, 652, 661)),
-    ):
-        name = title.partition(":")[0].lower()
-        yield Dataset(name, title, "CC0-1.0", pykeen, sizes, name, True)
-    test = (1679, 1649, 3281, 2188, 1542)  # by fold, each with constants of its own and joined with the others
-    own = ((12134, 1577), (10573, 3214), (10016, 2073), (11703, 1462), (12340, 1569))
-    all_joined = ((11548, 1577), (9941, 3214), (9450, 2073), (11154, 1462), (11693, 1569))
-    for joined, constants, splits in (("", 885, own), ("-joined", 700, all_joined)):
-        for i, (train, valid) in enumerate(splits):
-            title = f"Cora: which authors, titles and venues are the same; fold {i + 1}"
-            title += ", the folds joined" * bool(joined)
-            sizes = Sizes(constants, 4, train, valid, test[i])
-            yield Dataset(f"cora-s{i + 1}{joined}", title, "CC0-1.0", "expressGNN/ExpressGNN", sizes, "cora", False)
-    for name, title, sizes in (
-        ("wn18rr", "WN18RR: relations between word senses of WordNet", Sizes(40943, 11, 86835, 3034, 3134)),
-        ("fb15k237", "FB15k-237: relations between things of Freebase", Sizes(14541, 237, 272115, 17535, 20466)),
-    ):
-        source = "TimDettmers/ConvE; rules: rodrigo-castellano/keras_ns_grounders"
-        yield Dataset(name, f"{title}, with mined rules", "not stated", source, sizes, name, False)
-
-
-DATASETS: dict[str, Dataset] = {dataset.name: dataset for dataset in _listed()}
+DATASETS: dict[str, Dataset] = {}
+for _row in listed("datasets"):
+    _texts = _row["name"], _row["title"], _row["licence"], _row["source"], _row["folder"]
+    _sizes = Sizes(*(int(_row[part.name]) for part in fields(Sizes)))
+    DATASETS[_row["name"]] = Dataset(*_texts, _sizes, _row["folder"] not in SOURCES)
 """The known names, in the order of the paper."""
 
 

@@ -4,12 +4,15 @@ Every file kept is checked against its sha256 each time it is used. The cache ha
 not embedded, as the folder in `R2N_DATA`.
 """
 
+import csv
 import hashlib
 import os
 import tarfile
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -19,6 +22,7 @@ from r2n.progress import Progress
 
 GITHUB = "https://raw.githubusercontent.com"
 DATA_VARIABLE = "R2N_DATA"
+EMBEDDED = Path(__file__).parent / "data"
 SCRATCH = "download"
 TIMEOUT = 30  # seconds without a byte
 
@@ -66,62 +70,19 @@ class _BytesDone:
     def close(self) -> None: ...
 
 
-def _knowledge_graph(archive: str, folder: str, *sums: str) -> tuple[Source, ...]:
-    """The three splits of a knowledge graph, inside one archive, and the Horn rules that were mined for it."""
-    *splits, rules = sums
-    keeps = tuple(
-        Kept(f"{split}.tsv", sha256, member=f"{split}.txt")
-        for split, sha256 in zip(("train", "valid", "test"), splits, strict=True)
-    )
-    mined = "rodrigo-castellano/keras_ns_grounders", "66e4e55631bf88ae85946b2d883ccfd449fa9201"
-    return (
-        Source("TimDettmers/ConvE", "f3c0eb286025410fa5b4c04696c918264163d0ca", archive, keeps),
-        Source(*mined, f"experiments/data/{folder}/rules.txt", (Kept("rules.txt", rules),)),
-    )
+def listed(what: str) -> list[dict[str, str]]:
+    """The rows of a table of the package: `datasets`, or the `sources` of those that are not embedded."""
+    with (EMBEDDED / f"{what}.tsv").open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file, delimiter="\t"))
 
 
-# sha256 of facts and queries, fold by fold
-_CORA = [
-    "c94aeea9234b588a2f7cfc259aa552b5d0e65202000c34c0863fb37fa5fb0538",
-    "39a6901cb4cca834d9ca7cd987a843708c187667dcfdc71ee15815ad5ae41ed9",
-    "63c1fe80f48d48277ef59f6234ce2916c65355bcc59efb0ee82e5244655eb965",
-    "af3ee4f255f88850299cd514be8087d9706b7cccbd149c00af18c2413016970d",
-    "eaae10fe96196d441bfc53705fa2c23e2677dfc76422fc8569fb3a2378847f11",
-    "dda1f83359c47fe9419eb276811b2a1d52133ff0047cc15fd6381ec2dde19b21",
-    "ad65b9413af70d95d153875710432ad2905ce856020da49d405872d9ab14ed00",
-    "6c9f1b7eb045d71fbfe8c189028516ac709cbb03cadf1d426c6a86d5c4ab60c7",
-    "969cdbc6ac8f6ca5cd33bb38fd147cd4aeb99a588e6757080fddb7e7d6e263e5",
-    "4d200adc80b328cf6a27b260f3775cdce368e3ce42aa7d45fc711506df2008bc",
-]
-_PREDICATES_OF_CORA = "30018092f68ec1fe0b8a3beb8d5b3ed33b17b31da2b2da4ae92101f3cac16bce"  # the same in all folds
-SOURCES: dict[str, tuple[Source, ...]] = {
-    "cora": tuple(
-        Source("expressGNN/ExpressGNN", "797897343bcfee8cb703ad22c53e14c38a1e08ea", f"data/cora/{kept.name}", (kept,))
-        for fold in range(5)
-        for kept in (
-            Kept(f"S{fold + 1}/facts", _CORA[2 * fold]),
-            Kept(f"S{fold + 1}/predicates", _PREDICATES_OF_CORA),
-            Kept(f"S{fold + 1}/queries", _CORA[2 * fold + 1]),
-        )
-    ),
-    "wn18rr": _knowledge_graph(
-        "WN18RR.tar.gz",
-        "wn18rr",
-        "038612e783c215ee5f3ca9fbfca27b8d0739be1028fe4ee7c174aecf0b83d5df",
-        "453ce7202afa58094a04d2b1560ee2b02660f1c260b32ce6651c8ccedd1028ab",
-        "0383bceaaa1096cf3c03ec021ed0048068e2355dbfc0239b292cefdac821cec5",
-        "059105eaac1221beb341730f845a52be41377cc0bcec09b27bd7f879391b30af",
-    ),
-    "fb15k237": _knowledge_graph(
-        "FB15k-237.tar.gz",
-        "FB15k237",
-        "61099230e4439f90885ca9767739e31e8e32f54736fa1c35952b27997bc7c08a",
-        "749cbe9d923bac7b9354da5614ecfed2e0220256d442c3e04a6b303db1f273d9",
-        "e2e35e8e6113de220140b6f44dc71a5207b0fc6872d575e874aefe13259b655b",
-        "4b5b645527b1273b782a4e4ea0ba3335484c5eaa64dc22c3b6da6c3d018a98f2",
-    ),
-}
-"""What is fetched of each dataset that is not embedded; sums of graphs are those of train, valid, test and rules."""
+SOURCES: dict[str, tuple[Source, ...]] = {}
+for (_folder, _repository, _commit, _path), _rows in groupby(
+    listed("sources"), itemgetter("folder", "repository", "commit", "path")
+):
+    _keeps = tuple(Kept(row["name"], row["sha256"], row["member"] or None) for row in _rows)
+    SOURCES[_folder] = (*SOURCES.get(_folder, ()), Source(_repository, _commit, _path, _keeps))
+"""What is fetched of each dataset that is not embedded, by its folder."""
 
 
 def cache_folder() -> Path:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from jaxtyping import Float64, Int64
 
-from r2n.data.herbrand import Codes, HerbrandBase, QueryPattern, RowIndex
+from r2n.data.herbrand import Codes, HerbrandBase, QueryPattern, RowIndex, index_among
 from r2n.data.knowledge_base import Evidence, KnowledgeBase
 from r2n.errors import ConfigError, GroundingError
 from r2n.evaluation.ranking import DEFAULT_OPTIONS, EvaluationOptions, Filter, rank, true_atoms
@@ -56,10 +56,8 @@ class RulesAlone:
     def __call__(self, codes: Codes) -> Float64[np.ndarray, " atoms"]:
         """The logits of atoms."""
         found = np.full(len(codes), UNREACHED)
-        row = np.searchsorted(self.atoms, codes)
-        inside = np.flatnonzero(row < len(self.atoms))
-        reached = inside[self.atoms[row[inside]] == codes[inside]]
-        found[reached] = self.logits[row[reached]]
+        row = index_among(codes, self.atoms)
+        found[row >= 0] = self.logits[row[row >= 0]]
         return found
 
     def rows(

@@ -36,6 +36,9 @@ class Ranks:
         return len(self.optimistic)
 
 
+Scores = Float[np.ndarray, " atoms"]
+Truth = Bool[np.ndarray, " atoms"]
+Groups = Int64[np.ndarray, " atoms"]
 Cells = tuple[Int64[np.ndarray, " _"], ...]
 """Cells of a table of scores: their rows, and their candidates."""
 
@@ -95,7 +98,7 @@ def _occurrences(row: Int64[np.ndarray, " batch"]) -> list[Int64[np.ndarray, " _
     return np.split(order[by_number], np.flatnonzero(np.diff(number[by_number])) + 1) if len(row) else []
 
 
-def average_precision(scores: Float[np.ndarray, " atoms"], truth: Bool[np.ndarray, " atoms"]) -> float:
+def average_precision(scores: Scores, truth: Truth) -> float:
     """Average precision of all atoms pooled, as scikit-learn defines it: scores of one level are one threshold."""
     from sklearn.metrics import average_precision_score  # takes seconds to import, and ranking needs none of it
 
@@ -105,9 +108,7 @@ def average_precision(scores: Float[np.ndarray, " atoms"], truth: Bool[np.ndarra
     return float(average_precision_score(truth, levels(scores)))
 
 
-def roc_auc_by_group(
-    scores: Float[np.ndarray, " atoms"], truth: Bool[np.ndarray, " atoms"], groups: Int64[np.ndarray, " atoms"]
-) -> Float64[np.ndarray, " _"]:
+def roc_auc_by_group(scores: Scores, truth: Truth, groups: Groups) -> Float64[np.ndarray, " _"]:
     """ROC-AUC inside each group, ascending; equal scores count one half. NaN where a group has one class only."""
     _refuse_nan(scores)
     level, group = levels(scores), np.unique(groups, return_inverse=True)[1]
@@ -123,9 +124,7 @@ def roc_auc_by_group(
     return np.divide(right, pairs, out=np.full(len(pairs), nan), where=pairs > 0)
 
 
-def roc_auc_macro(
-    scores: Float[np.ndarray, " atoms"], truth: Bool[np.ndarray, " atoms"], groups: Int64[np.ndarray, " atoms"]
-) -> float:
+def roc_auc_macro(scores: Scores, truth: Truth, groups: Groups) -> float:
     """The mean of the groups' ROC-AUC; groups with one class only are left out."""
     each = roc_auc_by_group(scores, truth, groups)
     return _mean(each[~np.isnan(each)])
@@ -151,9 +150,7 @@ class Calibration:
     bins: tuple[Bin, ...]
 
 
-def calibration(
-    probabilities: Float[np.ndarray, " atoms"], truth: Bool[np.ndarray, " atoms"], bins: int = 10
-) -> Calibration:
+def calibration(probabilities: Scores, truth: Truth, bins: int = 10) -> Calibration:
     """Brier score, and expected calibration error over `bins` intervals of equal width, closed below (the last both).
 
     brier = mean (p - y)^2;  ece = sum over bins of (count / all) |mean p - mean y|.
@@ -173,7 +170,7 @@ def calibration(
     )
 
 
-def levels(scores: Float[np.ndarray, " atoms"]) -> Int64[np.ndarray, " atoms"]:
+def levels(scores: Scores) -> Int64[np.ndarray, " atoms"]:
     """The level of each score, from 0: one holds a score and those above it that are equal to it, up to `TOLERANCE`."""
     distinct, level = np.unique(scores.astype(np.float64), return_inverse=True)
     count = len(distinct)
@@ -252,9 +249,7 @@ def ranking_metrics(ranks: Float64[np.ndarray, " batch"]) -> dict[str, float]:
     return {item.name: _mean(item.compute(ranks)) for item in METRICS.values() if item.task == "ranking"}
 
 
-def classification_metrics(
-    logits: Float64[np.ndarray, " atoms"], truth: Bool[np.ndarray, " atoms"], groups: Int64[np.ndarray, " atoms"]
-) -> dict[str, float]:
+def classification_metrics(logits: Scores, truth: Truth, groups: Groups) -> dict[str, float]:
     """All metrics of labelled atoms."""
     found = (item for item in METRICS.values() if item.task == "classification")
     return {item.name: item.compute(logits, truth, groups) for item in found}

@@ -136,8 +136,17 @@ def rank(
     counts = np.diff(bounds)
     patterns = [pattern for i in np.flatnonzero(counts).tolist() for pattern in _patterns(base, i, options.positions)]
     open_patterns = [pattern for pattern in patterns if pattern.candidates > 1]
-    parts = _own_parts(score, open_patterns, asked, bounds, union(filtered.facts, every), options, progress)
-    found = options.shard.together(list(parts))
+    shard, known, numbers = options.shard, union(filtered.facts, every), count()
+    parts, done, total = list[tuple[int, _Ranked]](), 0, sum(int(counts[p.predicate]) for p in open_patterns)
+    for pattern in open_patterns:
+        first, last = bounds[pattern.predicate : pattern.predicate + 2].tolist()
+        for ranked in _parts_of_pattern(score, pattern, asked[first:last], known, options):
+            if shard.takes(number := next(numbers)):
+                part = ranked()
+                done = min(total, done + shard.count * (len(part.ranks) + part.alone))
+                progress("evaluate", done, total)
+                parts.append((number, replace(part, queries=first + part.queries)))
+    found = shard.together(parts)
     protocol: dict[str, str | int] = {
         "task": "ranking",
         "ties": "realistic: the mean of the best and the worst rank among equal logits, those that differ by at most"
@@ -205,29 +214,6 @@ class _Ranked:
     queries: Int64[np.ndarray, " _"]
     ranks: Ranks
     alone: int
-
-
-def _own_parts(
-    score: Score,
-    patterns: list[QueryPattern],
-    asked: np.ndarray,
-    bounds: np.ndarray,
-    known: np.ndarray,
-    options: EvaluationOptions,
-    progress: Progress,
-) -> Iterator[tuple[int, _Ranked]]:
-    """The parts that are done in this process, each with its number among all."""
-    shard, numbers, done = options.shard, count(), 0
-    total = sum(int(bounds[pattern.predicate + 1] - bounds[pattern.predicate]) for pattern in patterns)
-    for pattern in patterns:
-        first, last = bounds[pattern.predicate : pattern.predicate + 2].tolist()
-        for ranked in _parts_of_pattern(score, pattern, asked[first:last], known, options):
-            number = next(numbers)
-            if shard.takes(number):
-                part = ranked()
-                done = min(total, done + shard.count * (len(part.ranks) + part.alone))
-                progress("evaluate", done, total)
-                yield number, replace(part, queries=first + part.queries)
 
 
 def _parts_of_pattern(

@@ -109,35 +109,32 @@ class Search:
 
     def run(self, queries: Codes, widths: list[int], progress: Progress) -> None:
         """Search the queries (distinct), then step by step the unknown body atoms found, each once; a width a step."""
-        asking = asked = queries
+        asking, asked, knowledge = queries, queries, self.store.knowledge
         for step, width in enumerate(widths):
             if step and not len(asking):
                 break  # nothing new was found: whatever the depth, there is nothing more to find
             relations = self.store.asked(asking)
             for number, part in enumerate(self.found):
                 progress("ground", step * len(self.found) + number, len(widths) * len(self.found))
-                rule_queries = self.queries(part.rule, relations, width)
-                if rule_queries:
-                    self.found[number] = self._extended(part, rule_queries)
+                rule_queries, start, rule = self.queries(part.rule, relations, width), perf_counter(), part.rule
+                if not rule_queries:
+                    continue
+                admitted = list[tuple[int, Substitutions]]()
+                for head, query in rule_queries:
+                    found = self.store.substitutions(query, self.max_groundings)
+                    if knowledge.candidates:
+                        atoms = encode_substitutions(knowledge.base, rule, found)
+                        found = found[are_candidates(knowledge, rule, atoms)]
+                    admitted.append((head, found))
+                everything = np.concatenate([part.substitutions, *(found for _, found in admitted)])
+                found = sorted_substitutions(everything, len(self.store.language.constants), distinct=True)
+                atoms = encode_substitutions(knowledge.base, rule, found)
+                check_budget(rule, len(atoms), self.max_groundings, exact=True)
+                known, seconds = known_literals(self.store, rule, atoms), part.seconds + perf_counter() - start
+                self.found[number] = Searched(rule, found, atoms, known, (*part.admitted, *admitted), seconds)
             unknown = [bodies for part in self.found for bodies in part.unknown_bodies]
             asking = codes_without(distinct_codes([np.full(1, -1), *unknown])[1:], asked)
             asked = np.concatenate([asked, asking])
-
-    def _extended(self, part: Searched, queries: list[tuple[int, RuleQuery]]) -> Searched:
-        """The part of a rule with the answers to these queries, as far as their atoms are candidates."""
-        start, rule, knowledge = perf_counter(), part.rule, self.store.knowledge
-        admitted = list[tuple[int, Substitutions]]()
-        for head, query in queries:
-            found = self.store.substitutions(query, self.max_groundings)
-            if knowledge.candidates:
-                found = found[are_candidates(knowledge, rule, encode_substitutions(knowledge.base, rule, found))]
-            admitted.append((head, found))
-        everything = np.concatenate([part.substitutions, *(found for _, found in admitted)])
-        found = sorted_substitutions(everything, len(self.store.language.constants), distinct=True)
-        atoms = encode_substitutions(self.store.base, rule, found)
-        check_budget(rule, len(atoms), self.max_groundings, exact=True)
-        known, seconds = known_literals(self.store, rule, atoms), part.seconds + perf_counter() - start
-        return Searched(rule, found, atoms, known, (*part.admitted, *admitted), seconds)
 
     def queries(self, rule: Rule, asked: dict[str, Relation], width: int) -> list[tuple[int, RuleQuery]]:
         """The queries of a rule, for each head position that is asked and each anchor: a positive body position."""

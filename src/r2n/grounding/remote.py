@@ -102,7 +102,19 @@ def _any_of(values: Iterable[str]) -> str:
 
 def read_table(engine: SparkEngine, spec: TableOptions, folder: Path, split: str, view: str) -> StatedFacts:
     """Read a table as a view, in one pass over its rows; the first wrong row is refused as if it were read here."""
-    source, relation = _relation(spec, folder)
+    if spec.file is None or not _is_read_by_spark(spec):
+        raise ConfigError(
+            f"Spark does not read {spec.file!r} as facts",
+            hint=f"give Parquet, or a table of its catalog: {TABLE}NAME; --engine duckdb reads the other formats",
+        )
+    if spec.file.startswith(TABLE):
+        source = spec.file.removeprefix(TABLE)
+        relation = ".".join(exp.to_identifier(part, quoted=True).sql("spark") for part in source.split("."))
+    else:
+        path = checked_path(folder, spec.file)
+        source, relation = str(path), parquet_of(path)
+        if not path.exists():
+            raise DataError("there is no such file", where=Location(source))
     schema = engine.arrow(f"SELECT * FROM {relation} LIMIT 0").schema
     records = as_text(schema.empty_table(), source)
     layout = layout_of(records, spec.predicate, spec.columns, spec.label)
@@ -138,22 +150,6 @@ def read_table(engine: SparkEngine, spec: TableOptions, folder: Path, split: str
         for name in sorted(found["predicate"][found["stated"].astype(bool)].tolist())
     ]
     return StatedFacts(f"SELECT predicate, truth, {', '.join(cells[1:])} FROM {view} WHERE is_full", groups, split)
-
-
-def _relation(spec: TableOptions, folder: Path) -> tuple[str, str]:
-    """The name of a table in errors, and in SQL."""
-    if spec.file is None or not _is_read_by_spark(spec):
-        raise ConfigError(
-            f"Spark does not read {spec.file!r} as facts",
-            hint=f"give Parquet, or a table of its catalog: {TABLE}NAME; --engine duckdb reads the other formats",
-        )
-    if spec.file.startswith(TABLE):
-        name = spec.file.removeprefix(TABLE)
-        return name, ".".join(exp.to_identifier(part, quoted=True).sql("spark") for part in name.split("."))
-    path = checked_path(folder, spec.file)
-    if not path.exists():
-        raise DataError("there is no such file", where=Location(str(path)))
-    return str(path), parquet_of(path)
 
 
 @dataclass(frozen=True, eq=False)

@@ -78,7 +78,7 @@ class SparkEngine:
     @cached_property
     def session(self) -> "SparkSession":
         """Spark's session; an error names what is missing for one."""
-        with _without_warnings():
+        with warnings.catch_warnings(action="ignore"):  # of versions of pandas, which is not used here
             try:
                 from pyspark.sql import SparkSession
             except ImportError as error:
@@ -116,7 +116,7 @@ class SparkEngine:
     def _frame(self, query: str | pa.Table) -> Iterator[Any]:
         """The lazy result of a query in Spark's SQL, or a table; errors of Spark become errors of r2n."""
         session = self.session
-        with _without_warnings(), _errors_of_spark():
+        with warnings.catch_warnings(action="ignore"), _errors_of_spark():
             yield session.sql(query) if isinstance(query, str) else session.createDataFrame(query)
 
     def load(self, name: str, columns: Mapping[str, Any]) -> None:
@@ -211,14 +211,6 @@ def check_java() -> None:
 
 def _first_line(error: BaseException) -> str:
     return (str(error).strip().splitlines() or [type(error).__name__])[0]
-
-
-@contextmanager
-def _without_warnings() -> Iterator[None]:
-    """Spark's Python package warns of versions of pandas, which is not used here."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
 
 
 @contextmanager

@@ -15,7 +15,6 @@ import numpy as np
 import pyarrow as pa
 from sqlglot import exp
 
-from r2n.data.conjunctive import ConjunctiveSelect, Expression
 from r2n.data.herbrand import Codes
 from r2n.data.interruptible import interruptible
 from r2n.data.knowledge_base import Evidence, KnowledgeBase
@@ -210,7 +209,15 @@ class Store(Tables):
 
     def _from_engine(self, query: RuleQuery, box: int, max_groundings: int) -> Substitutions:
         """The answer by a database; an estimate that covers all conditions may refuse before the work."""
-        select, outputs = self._compiled(query)
+        for relation, _ in (*query.joined, *query.ranging, *query.absent, *query.counted):
+            key = os.getpid(), relation.name
+            if self._loaded.get(key) is not relation:  # the last queries are replaced
+                columns = map(np.ascontiguousarray, relation.rows.T)
+                self.engine.load(relation.name, dict(zip(relation.table.columns, columns, strict=True)))
+                self._loaded[key] = relation
+        select = query.compiled(lambda name: exp.Literal.number(self.language.constant_id(name)))
+        outputs = [exp.alias_(select.columns[name].copy(), f"v{i}") for i, name in enumerate(query.variables)]
+        outputs = outputs or [exp.alias_(exp.Literal.number(1), "one")]
         fitting = self.ceiling.fitting(_bytes_of_ground_rule(query.rule), max_groundings)
         estimate = query.estimate()
 
@@ -228,18 +235,6 @@ class Store(Tables):
         if rows.shape[1] * box > fitting:
             check_count()
         return rows[: len(query.variables)].T
-
-    def _compiled(self, query: RuleQuery) -> tuple[ConjunctiveSelect, list[Expression]]:
-        """A query in SQL and its output columns, at least one, with its tables loaded into the engine."""
-        for relation, _ in (*query.joined, *query.ranging, *query.absent, *query.counted):
-            key = os.getpid(), relation.name
-            if self._loaded.get(key) is not relation:  # the last queries are replaced
-                columns = map(np.ascontiguousarray, relation.rows.T)
-                self.engine.load(relation.name, dict(zip(relation.table.columns, columns, strict=True)))
-                self._loaded[key] = relation
-        select = query.compiled(lambda name: exp.Literal.number(self.language.constant_id(name)))
-        outputs = [exp.alias_(select.columns[name].copy(), f"v{i}") for i, name in enumerate(query.variables)]
-        return select, outputs or [exp.alias_(exp.Literal.number(1), "one")]
 
 
 def _bytes_of_ground_rule(rule: Rule) -> int:

@@ -1,4 +1,4 @@
-"""Terms, atoms and formulas; their truth on boolean arrays, and the assignments that satisfy them."""
+"""Terms, atoms and formulas; their truth on boolean arrays."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -7,13 +7,10 @@ from functools import reduce
 from operator import and_, invert, or_, xor
 from typing import Any, ClassVar
 
-import numpy as np
-
-from r2n.errors import Location, TheoryError
+from r2n.errors import Location
 
 KEYWORDS = frozenset({"domain", "predicate", "rule", "implicit", "closed", "open", "xor"})
 PLAIN_NAME = re.compile(r"[^\W\d]\w*\Z")
-MOST_ENUMERATED = 20
 
 
 def quoted(name: str) -> str:
@@ -90,15 +87,6 @@ class Formula:
             return value_of[part] if isinstance(part, Atom) else part.combine(*map(value, part.operands()))
 
         return value(self)
-
-    def satisfying_assignments(self) -> np.ndarray:
-        """All assignments that make the formula true; bool (assignments, positions), in binary order."""
-        positions = len(self.atoms())
-        if positions > MOST_ENUMERATED:
-            raise TheoryError(f"a formula of {positions} atoms has too many assignments to list")
-        numbers = np.arange(2**positions)[:, None]
-        assignments = (numbers >> np.arange(positions)[::-1]) & 1 == 1
-        return assignments[self.evaluate(assignments)]
 
     def __str__(self) -> str:
         return f" {self.sign} ".join(map(_operand, self.operands()))

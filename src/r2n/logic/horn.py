@@ -65,13 +65,11 @@ def _parse_line(line: str, name: str, where: Location) -> Rule:
     if "=>" in line and "?" in line:
         body, head = line.split("=>", 1)
         return _rule(name, _amie_atoms(body, where), _amie_atoms(head.split("\t")[0], where), None, where)
-    if "<=" in line and "<=>" not in line:
-        weight, clause = _anyburl_confidence(line, where)
-        head, body = clause.split("<=", 1)
+    is_anyburl = "<=" in line and "<=>" not in line
+    if is_anyburl or ":-" in line:
+        weight, clause = _anyburl_confidence(line, where) if is_anyburl else (None, line.rstrip(" ."))
+        head, body = clause.split("<=" if is_anyburl else ":-", 1)
         return _rule(name, _atoms(body, where, _PROLOG), _atoms(head, where, _PROLOG), weight, where)
-    if ":-" in line:
-        head, body = line.rstrip(" .").split(":-", 1)
-        return _rule(name, _atoms(body, where, _PROLOG), _atoms(head, where, _PROLOG), None, where)
     if "->" in line:
         return _titled(line, name, where)
     weight, clause = _weight_in_front(line.split(" //")[0])

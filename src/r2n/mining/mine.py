@@ -13,9 +13,11 @@ from r2n.files import write_atomically
 from r2n.logic.parser import THEORY_SUFFIX
 from r2n.logic.theory import Theory
 from r2n.mining.constraints import Constraint, constraint_rules
-from r2n.mining.mined_rules import Found, MinedRule, MiningOptions
 from r2n.mining.searches import (
     Ends,
+    Found,
+    MinedRule,
+    MiningOptions,
     PathWalker,
     StepGraph,
     search_constant_rules,

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import product
 from typing import Literal
 
 import numpy as np
@@ -64,14 +63,21 @@ def belief_layer(rules: Sequence[Rule]) -> ReasoningLayer:
 
 def satisfying(rule: Rule) -> list[list[bool]]:
     """The assignments to a rule's atoms, by position, that satisfy its formula; all of them for an implicit rule."""
+    holds, assignments = _assignments(rule)
+    return assignments[holds].tolist()
+
+
+def _assignments(rule: Rule) -> tuple[np.ndarray, np.ndarray]:
+    """All assignments to a rule's atoms in binary order, and before them whether each satisfies the formula."""
     if len(rule.atoms) > MOST_ATOMS:
         raise ConfigError(
             f"rule '{rule.name}' has {len(rule.atoms)} atoms, belief propagation takes at most {MOST_ATOMS}",
             hint="split the rule, or train a network instead",
         )
-    if rule.formula is None:
-        return [list(assignment) for assignment in product((False, True), repeat=len(rule.atoms))]
-    return rule.formula.satisfying_assignments().tolist()
+    bits = np.arange(len(rule.atoms))[::-1]
+    assignments = (np.arange(2 ** len(bits))[:, None] >> bits) & 1 == 1
+    holds = np.ones(len(assignments), bool) if rule.formula is None else rule.formula.evaluate(assignments)
+    return holds, assignments
 
 
 def maximum_maps(targets: Sequence[Sequence[int]], inputs: int, longest: int) -> list[Map]:
@@ -180,14 +186,6 @@ class _Factors:
         sent = (sent - sent.amax(2, keepdim=True)).clamp(min=LOG_ZERO) * self.is_first.unsqueeze(2)
         before, self.messages = self.messages, (1 - damping) * sent + damping * self.messages
         return not torch.equal(before, self.messages)
-
-
-def _assignments(rule: Rule) -> tuple[np.ndarray, np.ndarray]:
-    """All assignments to a rule's atoms in binary order, and before them whether each satisfies the formula."""
-    satisfied, bits = satisfying(rule), np.arange(len(rule.atoms))[::-1]  # refuses too many atoms
-    holds = np.zeros(2 ** len(bits), bool)
-    holds[np.array(satisfied, bool).reshape(-1, len(bits)) @ (1 << bits)] = True
-    return holds, (np.arange(len(holds))[:, None] >> bits) & 1 == 1
 
 
 MOST_CLAUSES = 100_000

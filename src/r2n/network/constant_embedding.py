@@ -17,6 +17,9 @@ from r2n.errors import ConfigError, nearest
 from r2n.network.tensors import Tensors, sparse_product
 from r2n.options import ModelOptions
 
+Ids = Sequence[int] | Int64[np.ndarray, " ids"]
+"""Constants, by id."""
+
 
 @dataclass(frozen=True, eq=False)
 class SparseRows(Tensors):
@@ -162,11 +165,7 @@ def _output_size(name: str, rows: int, module: nn.Module, given: list[object]) -
 
 
 def make_channels(
-    knowledge: KnowledgeBase,
-    encoders: Mapping[str, Any],
-    options: ModelOptions,
-    *,
-    new: Sequence[int] | Int64[np.ndarray, " new"] = (),
+    knowledge: KnowledgeBase, encoders: Mapping[str, Any], options: ModelOptions, *, new: Ids = ()
 ) -> dict[str, list[Channel]]:
     """The channels of each domain with features; `encoders` are the caller's modules, by domain.
 
@@ -272,7 +271,7 @@ class ConstantEmbedding(nn.Module):
         scale: float = 0.3,
         encoders: Sequence[FeatureEncoder] = (),
         without: Sequence[Channel] = (),
-        new: Sequence[int] | Int64[np.ndarray, " new"] = (),
+        new: Ids = (),
     ) -> None:
         """`scale` is the deviation at the start; constants in channels `without`, and `new` ones, have no vector."""
         super().__init__()

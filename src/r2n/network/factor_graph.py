@@ -10,7 +10,7 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 from torch import Tensor
 
-from r2n.data.herbrand import Codes, HerbrandBase, closed_atoms
+from r2n.data.herbrand import Codes, HerbrandBase, closed_atoms, index_among
 from r2n.data.knowledge_base import Evidence
 from r2n.errors import DataError, counted
 from r2n.grounding.ground_rules import Grounding, Neighbourhoods, distinct_codes
@@ -130,10 +130,8 @@ def known_truths(base: HerbrandBase, codes: Codes, evidence: Evidence) -> Int64[
     """1 true, 0 false (by the evidence, or by a closed world), -1 unknown, for each atom."""
     truths = np.full(len(codes), -1, np.int64)
     truths[closed_atoms(base, codes)] = 0
-    index = np.searchsorted(evidence.atoms, codes)
-    found = index < len(evidence.atoms)
-    found[found] = evidence.atoms[index[found]] == codes[found]
-    truths[found] = evidence.truth[index[found]]
+    index = index_among(codes, evidence.atoms)
+    truths[index >= 0] = evidence.truth[index[index >= 0]]
     return truths
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from jaxtyping import Bool, Int64
 
-from r2n.data.herbrand import Codes, ranges
+from r2n.data.herbrand import Codes, index_among, ranges
 from r2n.data.knowledge_base import KnowledgeBase
 from r2n.errors import ConfigError, DataError, nearest
 from r2n.grounding.backward import BackwardGrounder
@@ -61,9 +61,8 @@ class KHopSubgraphs:
         # the atoms asked for come first, and behind them those that their ground rules need
         rows = distinct_codes([part.numpy() for part in kept])
         held = self.graph.atoms.numpy()[rows]
-        index = np.searchsorted(codes, held)
-        is_asked = index < len(codes)
-        is_asked[is_asked] = codes[index[is_asked]] == held[is_asked]
+        index = index_among(held, codes)
+        is_asked = index >= 0
         new_row = torch.from_numpy(np.where(is_asked, index, len(codes) + np.cumsum(~is_asked) - 1))
         held_rows, graph = torch.from_numpy(rows), self.graph
         pairs = zip(graph.shapes, graph.neighbours, kept, strict=True)

@@ -9,6 +9,7 @@ import torch
 from jaxtyping import Int64
 from torch import Tensor
 
+from r2n.data.herbrand import index_among
 from r2n.grounding.ground_rules import codes_without, distinct_codes
 from r2n.network.factor_graph import FactorGraph
 from r2n.network.graph_sources import KHopSubgraphs
@@ -89,7 +90,7 @@ class IncrementalForward:
             of_lost = self._members(lost)
             reached = distinct_codes([changed, self._members(carrying), of_lost])
             outputs = reached[self.steps_away[reached % atoms] <= near]
-            fewer = _index_among(outputs, of_lost)
+            fewer = index_among(of_lost, outputs)
             messages = self._received[outputs % atoms] - np.bincount(fewer[fewer >= 0], minlength=len(outputs))
             if by_difference:
                 sending = np.concatenate([carrying, np.union1d(carrying, lost) + past * ground_rules])
@@ -127,19 +128,11 @@ class IncrementalForward:
         own = np.concatenate([first, met[is_altered]])
         order, neighbours = np.argsort(own), []
         for keys in parts:
-            index, rows = _index_among(own[order], keys), np.searchsorted(shared, keys % atoms)
+            index, rows = index_among(keys, own[order]), np.searchsorted(shared, keys % atoms)
             rows = np.where(index >= 0, order[index] if len(order) else index, len(own) + rows)
             neighbours.append(torch.from_numpy(rows))
         as_is = torch.from_numpy(np.concatenate([own % atoms, shared]))
         graph = FactorGraph(self.graph.atoms[as_is], tuple(neighbours), self.graph.rules, (None,) * len(neighbours), 0)
         altered = np.full(len(as_is), -1, np.int64)
-        altered[: len(own)] = _index_among(changed, own)
+        altered[: len(own)] = index_among(own, changed)
         return Step(graph, outputs, as_is, torch.from_numpy(altered), torch.from_numpy(messages))
-
-
-def _index_among(among: Keys, wanted: np.ndarray) -> np.ndarray:
-    """The index of each key among sorted ones, -1 if it is none of them."""
-    if not len(among):
-        return np.full(wanted.shape, -1, np.int64)
-    index = np.minimum(np.searchsorted(among, wanted), len(among) - 1)
-    return np.where(among[index] == wanted, index, -1)

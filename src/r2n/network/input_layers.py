@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import torch
 from jaxtyping import Float, Int64
 from torch import Tensor, nn
@@ -14,7 +13,7 @@ from r2n.components import input_layers
 from r2n.data.knowledge_base import KnowledgeBase
 from r2n.data.validation import check_arity
 from r2n.logic.language import Predicate
-from r2n.network.constant_embedding import ConstantBatch, ConstantEmbedding, FeatureEncoder, make_channels
+from r2n.network.constant_embedding import ConstantBatch, ConstantEmbedding, FeatureEncoder, Ids, make_channels
 from r2n.network.mlp import MLP
 from r2n.network.tensors import Tensors
 from r2n.options import ModelOptions
@@ -308,11 +307,7 @@ class TransE(GridFormula):
 
 
 def make_input(
-    knowledge: KnowledgeBase,
-    options: ModelOptions,
-    *,
-    encoders: Mapping[str, nn.Module] | None = None,
-    new: Sequence[int] | Int64[np.ndarray, " new"] = (),
+    knowledge: KnowledgeBase, options: ModelOptions, *, encoders: Mapping[str, nn.Module] | None = None, new: Ids = ()
 ) -> tuple[ConstantEmbedding, AtomEmbedding]:
     """Emb(c) and Emb^0(a); constants with features are encoded, the others, unless they are `new`, learned."""
     language, dim, described = knowledge.language, options.dim, input_layers[options.input]

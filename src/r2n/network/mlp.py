@@ -85,6 +85,11 @@ class PositionMLP(nn.Module):
         return self.biases[-1][0 if self.shared else position]
 
 
+Features = Float[Tensor, "points features"]
+Maps = Float[Tensor, "predicates features dim"]
+Offsets = Float[Tensor, "predicates dim"]
+
+
 class Output(nn.Module):
     """out(a) = MLP^A(Emb^L(a)), or out(g) = MLP^R(Emb^L(g))."""
 
@@ -97,12 +102,7 @@ class Output(nn.Module):
         """The logit of each atom, or ground rule."""
         return self.network(embeddings).squeeze(-1)
 
-    def over_grid(
-        self,
-        features: Float[Tensor, "points features"],
-        maps: Float[Tensor, "predicates features dim"],
-        offsets: Float[Tensor, "predicates dim"],
-    ) -> Float[Tensor, "predicates points"]:
+    def over_grid(self, features: Features, maps: Maps, offsets: Offsets) -> Float[Tensor, "predicates points"]:
         """The logit of each atom whose embedding is features @ maps + offsets."""
         if len(self.network.layers) > 1:
             return self.network(features @ maps + offsets.unsqueeze(1)).squeeze(-1)

@@ -14,7 +14,15 @@ from torch.nn.functional import dropout, relu
 from r2n.data.features import Bags
 from r2n.logic.language import Language
 from r2n.network.constant_embedding import Channel, ConstantEmbedding, SparseRows, WordChannel, glorot
-from r2n.network.input_layers import AtomEmbedding, RowsByPredicate, rows_by_predicate
+from r2n.network.input_layers import (
+    Arguments,
+    AtomEmbedding,
+    Embedding,
+    Predicates,
+    RowsByPredicate,
+    Scores,
+    rows_by_predicate,
+)
 from r2n.network.mlp import MLP
 from r2n.network.tensors import Tensors
 from r2n.options import ModelOptions
@@ -61,11 +69,11 @@ class PairBatch(Tensors):
     used: dict[int, Int64[Tensor, " _"]]
 
 
+ChannelRows = Int64[Tensor, "channels atoms positions"]
+
+
 def collate_pairs(
-    bags: Mapping[int, Bags],
-    terms: Sequence[Term],
-    predicates: Int64[Tensor, " atoms"],
-    rows: Int64[Tensor, "channels atoms positions"],
+    bags: Mapping[int, Bags], terms: Sequence[Term], predicates: Predicates, rows: ChannelRows
 ) -> PairBatch:
     """Collate atoms; `rows` are those of their constants in each channel, -1 if it has none.
 
@@ -173,17 +181,12 @@ class PairEmbedding(AtomEmbedding):
         self.head = nn.Parameter(nn.init.xavier_uniform_(torch.empty(max(1, predicates), dim)))
         self.head_bias = nn.Parameter(torch.zeros(max(1, predicates)))
 
-    def collate(
-        self,
-        predicates: Int64[Tensor, " atoms"],
-        arguments: Int64[Tensor, "atoms positions"],
-        constants: ConstantEmbedding,
-    ) -> PairBatch:
+    def collate(self, predicates: Predicates, arguments: Arguments, constants: ConstantEmbedding) -> PairBatch:
         """Atoms of one arity, collated once for all passes."""
         bags = {c: channel.bags for c, channel in enumerate(self.channels) if isinstance(channel, WordChannel)}
         return collate_pairs(bags, self.terms, predicates, self.row_of[:, arguments])
 
-    def forward(self, atoms: PairBatch, constants: ConstantEmbedding) -> Float[Tensor, "atoms dim"]:
+    def forward(self, atoms: PairBatch, constants: ConstantEmbedding) -> Embedding:
         """Emb^0(a)."""
         vectors = {
             c: self.channels[c](rows) if c < len(self.channels) else constants.learned()[rows]
@@ -220,8 +223,6 @@ class PairEmbedding(AtomEmbedding):
         one, other = read[block.rows[:, 0]], read[block.rows[:, 1]]
         return torch.cat([(one - other).abs(), one * other], 1) @ weight
 
-    def score(
-        self, embedding: Float[Tensor, "atoms dim"], predicates: Int64[Tensor, " atoms"]
-    ) -> Float[Tensor, " atoms"]:
+    def score(self, embedding: Embedding, predicates: Predicates) -> Scores:
         """The classifier's logit."""
         return (embedding * self.head[predicates]).sum(1) + self.head_bias[predicates]

@@ -5,7 +5,6 @@ from copy import copy
 from dataclasses import dataclass, replace
 from typing import Literal
 
-import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor, nn
@@ -18,7 +17,7 @@ from r2n.errors import ConfigError
 from r2n.grounding.counting import split_rules
 from r2n.logic.theory import Rule
 from r2n.network.collate import GraphBatch, Kind
-from r2n.network.constant_embedding import ConstantEmbedding
+from r2n.network.constant_embedding import ConstantEmbedding, Ids
 from r2n.network.factor_graph import UNKNOWN, FactorGraph
 from r2n.network.grid import Atoms, DenseGrid, InputAtoms, row_dropout
 from r2n.network.input_layers import AtomEmbedding, GridFormula, make_input
@@ -29,6 +28,9 @@ from r2n.network.tensors import CPU
 from r2n.options import ModelOptions, chosen
 
 EvidenceInput = Literal["off", "add", "only"]
+AtomVectors = Float[Tensor, "atoms dim"]
+Mask = Bool[Tensor, " atoms"] | None
+States = Int64[Tensor, " atoms"] | None
 NO_LAYERS = ModelOptions(reasoner="none")
 
 
@@ -85,7 +87,7 @@ class R2N(nn.Module):
         options: ModelOptions | None = None,
         *,
         encoders: Mapping[str, nn.Module] | None = None,
-        new: Sequence[int] | Int64[np.ndarray, " new"] = (),
+        new: Ids = (),
         **changes: object,
     ) -> "R2N":
         """The network for a knowledge base, by the options of a problem file's [model], and `changes` of them.
@@ -134,13 +136,7 @@ class R2N(nn.Module):
         view.base, view.trained_ids = base, trained_ids.to(CPU)
         return view
 
-    def input_layer(
-        self,
-        batch: GraphBatch,
-        *,
-        hidden: Bool[Tensor, " atoms"] | None = None,
-        known: Int64[Tensor, " atoms"] | None = None,
-    ) -> Float[Tensor, "atoms dim"]:
+    def input_layer(self, batch: GraphBatch, *, hidden: Mask = None, known: States = None) -> AtomVectors:
         """Emb^0(a) (eq. 1); hidden atoms are masked, and their truths taken for unknown."""
         return self._read(batch, self.embed(batch), hidden, known)
 
@@ -160,7 +156,7 @@ class R2N(nn.Module):
             embedding = self.known[states] if self.evidence_input == "only" else embedding + self.known[states]
         return embedding
 
-    def embed(self, batch: GraphBatch) -> Float[Tensor, "atoms dim"]:
+    def embed(self, batch: GraphBatch) -> AtomVectors:
         """f_P of the constants, for all atoms of the graph."""
         embedded = [(rows, self.atom_embedding(atoms, self.constants)) for rows, atoms in batch.by_arity]
         if len(embedded) == 1:
@@ -174,10 +170,10 @@ class R2N(nn.Module):
         self,
         batch: GraphBatch,
         *,
-        hidden: Bool[Tensor, " atoms"] | None = None,
-        known: Int64[Tensor, " atoms"] | None = None,
+        hidden: Mask = None,
+        known: States = None,
         rule_outputs: bool = True,
-        embedded: Float[Tensor, "atoms dim"] | None = None,
+        embedded: AtomVectors | None = None,
     ) -> Predictions:
         """Logits of all atoms and ground rules; `known`: UNKNOWN, FALSE or TRUE of each atom; `embedded`: f_P."""
         grids = self.atom_embedding.grids

@@ -26,10 +26,6 @@ class RuleEmbedding(nn.Module):
         self.scales = nn.Parameter(torch.zeros(rules, hidden))
         self.shifts = nn.Parameter(torch.zeros(rules, hidden))
 
-    def shift(self, rules: Int64[Tensor, " n"]) -> Float[Tensor, "n hidden"]:
-        """t_j, for some rules by number."""
-        return embedding(rules, self.shifts)
-
 
 class _MessagePass(torch.autograd.Function):
     @staticmethod
@@ -67,20 +63,16 @@ def _relu_gradient(values: Tensor, grad: Tensor) -> Tensor:
     return torch.ops.aten.threshold_backward.grad_input(grad, values, 0, grad_input=grad)
 
 
-def message_pass(
-    index: GatherScatter,
-    slots: Float[Tensor, "slots hidden"],
-    weight: Float[Tensor, "hidden outputs"],
-    bias: Float[Tensor, "copies message"],
-) -> Float[Tensor, "slots message"]:
-    """For each slot, the sum over its ground rules of relu(relu(sum of their slots) @ weight + bias).
+message_pass = _MessagePass.apply
+"""For each slot of an index, the sum over its ground rules of relu(relu(sum of their slots) @ weight + bias).
 
-    Copies: one message for each position, or one for all.
-    """
-    return _MessagePass.apply(index, slots, weight, bias)
-
+The bias is (copies, message); copies: one message for each position, or one for all.
+"""
 
 Counts = Int64[Tensor, " atoms"]
+Vectors = Float[Tensor, "atoms dim"]
+Rows = Int64[Tensor, "messages dim"]
+Messages = Float[Tensor, "messages dim"]
 
 
 class Aggregation:
@@ -106,12 +98,7 @@ class Aggregation:
         """What the sum over all rules is divided by; an atom may receive no message."""
         return None
 
-    def combine(
-        self,
-        found: Float[Tensor, "atoms dim"],
-        rows: Int64[Tensor, "messages dim"],
-        messages: Float[Tensor, "messages dim"],
-    ) -> Float[Tensor, "atoms dim"]:
+    def combine(self, found: Vectors, rows: Rows, messages: Messages) -> Vectors:
         """What was found so far, with messages to the atoms in some rows."""
         return found.scatter_add(0, rows, messages)
 
@@ -141,12 +128,7 @@ class Maximum(Aggregation):
 
     is_linear, initial = False, -torch.inf
 
-    def combine(
-        self,
-        found: Float[Tensor, "atoms dim"],
-        rows: Int64[Tensor, "messages dim"],
-        messages: Float[Tensor, "messages dim"],
-    ) -> Float[Tensor, "atoms dim"]:
+    def combine(self, found: Vectors, rows: Rows, messages: Messages) -> Vectors:
         """The larger one."""
         return found.scatter_reduce(0, rows, messages, "amax")
 
@@ -233,7 +215,7 @@ class ReasoningLayer(nn.Module):
         bias = update.linear()[0].bias
         if self.rule_embedding is None or rule.owners is None:
             return bias
-        return bias + self.rule_embedding.shift(rule.owners.of_ground_rules)
+        return bias + embedding(rule.owners.of_ground_rules, self.rule_embedding.shifts)
 
     def _messages(self, update: MLP, to_atoms: PositionMLP, slots: Tensor, rule: RuleIncidence) -> Tensor:
         """Eqs. 3, 4 up to the last map of MLP^2, for each ground rule and position."""
@@ -251,7 +233,7 @@ class ReasoningLayer(nn.Module):
         at_first = rule.sizes[0]  # every ground rule has one atom at its first position: the bias goes there
         own = first.bias
         if self.rule_embedding is not None and rule.owners is not None:
-            own = own + self.rule_embedding.shift(rule.owners.of_slots[:at_first])
+            own = own + embedding(rule.owners.of_slots[:at_first], self.rule_embedding.shifts)
         slots = torch.cat([slots[:at_first] + own, slots[at_first:]])
         return message_pass(rule.index, slots, last.weight.t() @ weight, bias)
 

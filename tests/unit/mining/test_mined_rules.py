@@ -3,7 +3,7 @@
 import numpy as np
 
 from r2n.logic.language import Domain, Predicate
-from r2n.mining.mined_rules import Found, MinedRule, constant_rule, path_rule
+from r2n.mining.searches import Found, MinedRule, constant_rule, path_rule
 
 D = Domain("d")
 PREDICATES = (Predicate("p", (D, D)), Predicate("q", (D, D)))
