@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from r2n.data.tables import Table, read_fact_chunks
-from r2n.errors import CheckpointError, ConfigError, counted
+from r2n.errors import CheckpointError, counted, refusing
 from r2n.evaluation.ranking import EvaluationOptions, Share
 from r2n.evaluation.report import Report
 from r2n.files import new_file, write_atomically
@@ -54,10 +54,8 @@ class AnswerParts:
     def opened(self, asked: Mapping[str, Any]) -> Iterator[int]:
         """The number of parts that are done already; parts of other questions than these are taken away."""
         manifest = {"format": FORMAT, **asked}
-        try:
+        with refusing(f"'{self.file}' cannot be written", "give another --out"):
             self.folder.mkdir(exist_ok=True)
-        except OSError as error:
-            raise ConfigError(f"'{self.file}' cannot be written: {error.strerror}", hint="give another --out") from None
         with locked(self.folder):
             try:
                 found = json.loads((self.folder / PARTS_MANIFEST).read_text("utf-8"))

@@ -19,7 +19,7 @@ from r2n.data.features import constant_labels
 from r2n.data.herbrand import Codes, HerbrandBase, closed_atoms
 from r2n.data.knowledge_base import Evidence, GivenFeatures, KnowledgeBase, constant_ids, reciprocal_codes
 from r2n.data.problem import Problem
-from r2n.errors import CheckpointError, ConfigError, DataError, R2NError, counted
+from r2n.errors import CheckpointError, ConfigError, DataError, R2NError, counted, refusing
 from r2n.evaluation.calibrate import Calibrated
 from r2n.evaluation.ranking import DEFAULT_OPTIONS, EvaluationOptions, row_memory
 from r2n.evaluation.report import NOT_COMPARED, Report, Score
@@ -123,11 +123,8 @@ class Model:
         folder = Path(folder)
         if folder.exists() and any(folder.iterdir()):
             raise ConfigError(f"{folder} is not empty", hint="give another folder")
-        try:
+        with refusing(f"the folder {str(folder)!r} cannot be made", "give another folder"):
             folder.parent.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            what = f"the folder {str(folder)!r} cannot be made: {error.strerror}"
-            raise ConfigError(what, hint="give another folder") from error
         with new_folder(folder) as work:
             copytree(self.folder, work, dirs_exist_ok=True)
 

@@ -13,7 +13,7 @@ from scipy.special import expit, softmax
 
 from r2n.data.herbrand import Codes, HerbrandBase, QueryPattern, closed_atoms
 from r2n.data.knowledge_base import Evidence, counterparts, reciprocal_codes
-from r2n.errors import ConfigError, counted
+from r2n.errors import ConfigError, counted, refusing
 from r2n.evaluation.evaluate import evaluate_scores
 from r2n.evaluation.metrics import drawn
 from r2n.evaluation.ranking import EvaluationOptions, Filter, ScoreByRow, row_memory
@@ -300,10 +300,8 @@ def export_theory(report: RuleReport, theory: Theory, path: Path) -> str:
         what = "there is nothing to export: no explicit rule helps, and no clause was learned"
         raise ConfigError(what, hint="train longer, or ask by other queries: --split")
     lines = [f"# {' '.join(comment.split())}\n{rule}\n" for rule, comment in commented]
-    try:
+    with refusing(f"{path} cannot be written"):
         write_atomically(path, "".join([str(replace(theory, rules=())), *lines]).encode())
-    except OSError as error:
-        raise ConfigError(f"{path} cannot be written: {error.strerror}") from error
     return f"{counted(len(commented), 'rule')} in {path}"
 
 

@@ -17,7 +17,7 @@ from r2n.files import finite
 from r2n.model.model import Model
 from r2n.options import option_text
 from r2n.progress import Progress, no_progress
-from r2n.store.folder import RunConfig, RunFolder, read_config
+from r2n.store.folder import RunConfig, RunFolder, flat_options, read_config
 
 _LISTED_APART = frozenset({"name", "source", "options", "versions", "problem_sha256", "fingerprints", "seeds"})
 
@@ -141,8 +141,7 @@ def _settings(run: EvaluatedRun) -> dict[str, str]:
     found = {"problem": config.name}
     for part, digest in config.fingerprints.items():
         found[part] = f"{sizes[part]} ({digest[:8]})" if part in sizes else digest[:8]
-    for section, values in config.options.model_dump(mode="json").items():
-        found |= {f"{section}.{key}": option_text(value) for key, value in values.items()}
+    found |= {key: option_text(value) for key, value in flat_options(config.options).items()}
     others = [field.name for field in fields(config) if field.name not in _LISTED_APART]
     found |= {name: option_text(getattr(config, name)) for name in others}
     found |= {"seed": option_text(config.seed), "networks": option_text(config.ensemble)}

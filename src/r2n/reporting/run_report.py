@@ -23,7 +23,7 @@ from r2n.model.rule_report import rule_report
 from r2n.options import Options, option_text
 from r2n.reporting.answers import AnswerGroup, example_answers
 from r2n.reporting.profiling import PhaseCost
-from r2n.store.folder import RunConfig, RunFolder, read_config
+from r2n.store.folder import RunConfig, RunFolder, flat_options, read_config
 from r2n.store.trace import read_trace
 
 EXPLAINED_SPLIT = "test"
@@ -240,12 +240,10 @@ def _facts(trained: Model, config: RunConfig, epochs: int | None) -> Iterator[tu
 
 def option_values(options: Options, chosen: Mapping[str, str]) -> tuple[OptionValue, ...]:
     """All options; `chosen` has the reasons of those that nobody set."""
-    defaults, found = Options().model_dump(mode="json"), []
-    for section, values in options.model_dump(mode="json").items():
-        for name, value in values.items():
-            key, default = f"{section}.{name}", defaults[section][name]
-            origin = "chosen" if key in chosen else "default" if value == default else "set"
-            found.append(OptionValue(key, option_text(value), option_text(default), origin, chosen.get(key, "")))
+    defaults, found = flat_options(Options()), []
+    for key, value in flat_options(options).items():
+        origin = "chosen" if key in chosen else "default" if value == defaults[key] else "set"
+        found.append(OptionValue(key, option_text(value), option_text(defaults[key]), origin, chosen.get(key, "")))
     return tuple(found)
 
 

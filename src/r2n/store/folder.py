@@ -4,7 +4,7 @@ import hashlib
 import json
 import platform
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -14,7 +14,7 @@ import pydantic.dataclasses
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from r2n.data.problem import Problem
-from r2n.errors import CheckpointError, ConfigError
+from r2n.errors import CheckpointError, ConfigError, refusing
 from r2n.files import read_file, write_atomically
 from r2n.options import Options
 from r2n.store.stored_problem import (
@@ -137,15 +137,15 @@ def config_of(
 
 def write_run(folder: RunFolder, problem: Problem, config: RunConfig) -> None:
     """Begin a run folder: the problem, and then the configuration, by which the folder holds a run."""
-    _write(folder.problem, problem_bytes(problem))
-    write_config(folder, config)
-
-
-def write_config(folder: RunFolder, config: RunConfig) -> None:
-    """Write `config.json`."""
     document = _document(config)
     document["sha256"] = digest(document)
-    _write(folder.config, json.dumps(document, indent=1).encode())
+    for path, content in (
+        (folder.problem, problem_bytes(problem)),
+        (folder.config, json.dumps(document, indent=1).encode()),
+    ):
+        with refusing(f"{str(path)!r} cannot be written", "give another --out"):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_atomically(path, content)
 
 
 def _document(config: RunConfig) -> dict[str, Any]:
@@ -156,15 +156,6 @@ def _document(config: RunConfig) -> dict[str, Any]:
     if config.ensemble == 1:
         del document["ensemble"]
     return document
-
-
-def _write(path: Path, content: bytes) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, content)
-    except (OSError, ValueError) as error:
-        why = getattr(error, "strerror", None) or error
-        raise ConfigError(f"{str(path)!r} cannot be written: {why}", hint="give another --out") from error
 
 
 def digest(document: Mapping[str, Any]) -> str:
@@ -238,23 +229,26 @@ def checked_problem(folder: RunFolder, config: RunConfig) -> bytes:
     return content
 
 
+def flat_options(options: Options) -> dict[str, Any]:
+    """Each option by its key (`model.dim`), as JSON has it."""
+    sections = options.model_dump(mode="json")
+    return {f"{section}.{name}": value for section, part in sections.items() for name, value in part.items()}
+
+
 def differences(kept: RunConfig, now: RunConfig) -> list[str]:
     """What a result depends on and is not as it was, each by its name; versions and the source are left out."""
     parts = {**kept.fingerprints, **now.fingerprints}
     found = [f"the {part}" for part in parts if kept.fingerprints.get(part) != now.fingerprints.get(part)]
-    before, after = dict(_settings(kept)), dict(_settings(now))
+    before, after = (
+        {f"options.{key}": value for key, value in flat_options(config.options).items()}
+        | {key: getattr(config, key) for key in ("seed", "ensemble", "encoders", "device", "threads")}
+        for config in (kept, now)
+    )
     return found + [
         f"{key}: {_shown(before.get(key))}, now {_shown(after.get(key))}"
         for key in {**before, **after}
         if before.get(key) != after.get(key)
     ]
-
-
-def _settings(config: RunConfig) -> Iterator[tuple[str, Any]]:
-    for section, options in config.options.model_dump(mode="json").items():
-        yield from ((f"options.{section}.{key}", value) for key, value in options.items())
-    for key in ("seed", "ensemble", "encoders", "device", "threads"):
-        yield key, getattr(config, key)
 
 
 def _shown(value: Any) -> str:

@@ -35,7 +35,6 @@ from r2n.store.folder import (
     digest,
     read_config,
     read_problem,
-    write_config,
     write_run,
 )
 from r2n.store.stored_problem import DOCUMENT, problem_bytes, problem_from_bytes
@@ -197,7 +196,7 @@ def test_a_folder_that_cannot_be_written_or_read(toy: Problem, config: RunConfig
     (tmp_path / "file").write_text("")
     for path in (tmp_path / "file", tmp_path / "file" / "run", tmp_path / ("x" * 300), Path("a\0b")):
         with pytest.raises(ConfigError, match=r"cannot be written: .*\n  give another --out"):
-            write_config(RunFolder(path), config)
+            write_run(RunFolder(path), toy, config)
     (tmp_path / "config.json").mkdir()
     with pytest.raises(
         CheckpointError, match=r"config\.json cannot be read: Is a directory\n  copy the whole run folder"
