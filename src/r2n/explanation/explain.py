@@ -266,10 +266,19 @@ class ReasonTree:
     homes: dict[int, tuple[int, Identity]] = field(default_factory=dict)
 
     def grow(self, code: int, near: Neighbourhood, depth: int) -> list[RankedRule]:
-        """Find the reasons of a neighbourhood's first atom, and of those below it to a depth; return all its own."""
+        """Find the reasons of a neighbourhood's first atom, and of those below it to a depth; return all its own.
+
+        `effects` are those on the first atom of what the network reads of each atom of its listed ground rules.
+        """
         every = rules_with_effects(near, 1)[0]
         self.below[code] = ranked(every, self.top) if depth else []
-        self._measure_atoms(code, near)
+        listed = np.concatenate([NO_CODES, *(part.codes for part in self.below[code])])
+        rows = np.flatnonzero(np.isin(near.graph.atoms.numpy(), listed))  # all copies of an atom
+        atoms, change = np.unique(self.model.plain(near.graph.atoms.numpy()[rows]), return_inverse=True)
+        states = np.full(len(rows), HIDDEN, np.int64)
+        changes = Changes(len(atoms), NO_PAIRS, np.stack([change, rows], axis=1), states)
+        effects = near.logits[0] - near.changed(changes)[:, 0]
+        self.effects = {(code, atom): effect for atom, effect in zip(atoms.tolist(), effects.tolist(), strict=True)}
         above: dict[int, set[Identity]] = {code: set()}
         most = MOST_BELOW if self.top is None else min(self.top, MOST_BELOW)
         for _ in range(1, depth):
@@ -294,16 +303,6 @@ class ReasonTree:
                         found[other] = above[code] | {part.identity}
                         self.homes[other] = code, part.identity
         return found
-
-    def _measure_atoms(self, code: int, near: Neighbourhood) -> None:
-        """The effect on the explained atom of what the network reads of each atom of the listed ground rules."""
-        listed = np.concatenate([NO_CODES, *(part.codes for part in self.below[code])])
-        rows = np.flatnonzero(np.isin(near.graph.atoms.numpy(), listed))  # all copies of an atom
-        atoms, change = np.unique(self.model.plain(near.graph.atoms.numpy()[rows]), return_inverse=True)
-        states = np.full(len(rows), HIDDEN, np.int64)
-        changes = Changes(len(atoms), NO_PAIRS, np.stack([change, rows], axis=1), states)
-        effects = near.logits[0] - near.changed(changes)[:, 0]
-        self.effects = {(code, atom): effect for atom, effect in zip(atoms.tolist(), effects.tolist(), strict=True)}
 
     def reasons(self, code: int) -> tuple[Reason, ...]:
         """The reasons of an atom, as records; of a ground rule with many atoms, those with the largest effects."""

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from r2n.data.atom_text import parse_atom
 from r2n.data.features import constant_labels
 from r2n.data.herbrand import Codes, HerbrandBase, closed_atoms
-from r2n.data.knowledge_base import Evidence, GivenFeatures, KnowledgeBase, constant_ids, reciprocal_codes
+from r2n.data.knowledge_base import Evidence, GivenFeatures, KnowledgeBase, as_trained, constant_ids, reciprocal_codes
 from r2n.data.problem import Problem
 from r2n.errors import CheckpointError, ConfigError, DataError, R2NError, counted, refusing
 from r2n.evaluation.calibrate import Calibrated
@@ -32,7 +32,7 @@ from r2n.model.answers import Answer, Answers, Question, argument_names
 from r2n.model.calibration import read_calibration
 from r2n.model.changes import ChangedProblem, Given, with_features
 from r2n.model.evaluation import WITHOUT_REASONING, Constrained, baseline_scores, evaluate_split
-from r2n.model.memory import as_trained, make_device, make_source
+from r2n.model.memory import make_device, make_source
 from r2n.model.run import Run
 from r2n.network.factor_graph import UNKNOWN, FactorGraph, known_truths
 from r2n.network.graph_sources import GraphSource, without_rules

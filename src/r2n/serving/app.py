@@ -1,6 +1,6 @@
 """The app: the addresses of the API, which workers answer, the page, and the OpenAPI document."""
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -191,7 +191,9 @@ def create_app(session: Session, access: Access, workers: int = 2, limits: Limit
         first = error.errors()[0]
         is_syntax = first["type"] == "json_invalid"
         what = f"the body is no JSON: {first.get('ctx', {}).get('error', '')}" if is_syntax else first["msg"]
-        failure = Failure(what, field_name(first["loc"]), "/openapi.json says what may be sent")
+        parts = first["loc"][1:] if first["loc"] and first["loc"][0] in ("body", "query", "path") else first["loc"]
+        field = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in parts)  # queries[3], search
+        failure = Failure(what, field.removeprefix(".") or "body", "/openapi.json says what may be sent")
         return _sent(Reply.from_document(failure, 400 if is_syntax else REFUSED))
 
     @app.exception_handler(HTTPException)
@@ -200,13 +202,6 @@ def create_app(session: Session, access: Access, workers: int = 2, limits: Limit
         return _sent(Reply.from_document(failure, error.status_code), error.headers)
 
     return app
-
-
-def field_name(location: Sequence[str | int]) -> str:
-    """`queries[3]`, `search`: a part of a request, without whether it is in the body or the address."""
-    parts = location[1:] if location and location[0] in ("body", "query", "path") else location
-    text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in parts)
-    return text.removeprefix(".") or "body"
 
 
 def _with_nulls(schema: Any) -> Any:
