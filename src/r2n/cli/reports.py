@@ -121,17 +121,12 @@ def reproduce(
     records = summarise(measured)
     if as_json:
         ui.print_json(records)
-    else:
-        _print_records(table, records)
-
-
-def _print_records(table: str, records: list[dict[str, Any]]) -> None:
-    """A line for each model and dataset, a column for each metric."""
+        return
     metrics, rows = list(dict.fromkeys(record["metric"] for record in records)), []
-    cells: dict[tuple[str, str], dict[str, dict[str, Any]]] = {}
+    by_cell: dict[tuple[str, str], dict[str, dict[str, Any]]] = {}
     for record in records:
-        cells.setdefault((record["dataset"], record["model"]), {})[record["metric"]] = record
-    for names, by_metric in sorted(cells.items(), key=lambda cell: cell[0][0]):
+        by_cell.setdefault((record["dataset"], record["model"]), {})[record["metric"]] = record
+    for names, by_metric in sorted(by_cell.items(), key=lambda cell: cell[0][0]):
         values = dict.fromkeys(metrics, "")
         for metric, record in by_metric.items():  # without a mean: as published
             mean = record["mean"]

@@ -327,7 +327,7 @@ def _edges(graph: "ReasonGraph", boxes: Sequence[Box]) -> Iterator[Element]:
 
     Dotted lines lead back to the left.
     """
-    moved = defaultdict(list)
+    moved, full = defaultdict(list), strongest(edge.effect for edge in graph.edges if edge.effect is not None)
     for edge in graph.edges:
         rule, atom = boxes[edge.rule], boxes[edge.atom]
         if edge.effect is not None:
@@ -343,7 +343,7 @@ def _edges(graph: "ReasonGraph", boxes: Sequence[Box]) -> Iterator[Element]:
         for k, edge in enumerate(edges):
             end = boxes[i].right, boxes[i].middle + (k - (len(edges) - 1) / 2) * step
             effect, path = edge.effect or 0.0, _curve((boxes[edge.rule].x, boxes[edge.rule].middle), end)
-            width = THINNEST + (THICKEST - THINNEST) * share_of(effect, graph.strongest)
+            width = THINNEST + (THICKEST - THINNEST) * share_of(effect, full)
             flow = svg_element("path", "flow-against" if effect < 0 else "flow-for", d=path, stroke_width=width)
             SubElement(flow, "title").text = f"effect {effect_text(effect)}"
             yield flow
@@ -457,11 +457,6 @@ class ReasonGraph:
 
     nodes: tuple[Node, ...]
     edges: tuple[Edge, ...]
-
-    @property
-    def strongest(self) -> float:
-        """The largest effect of a ground rule."""
-        return strongest(edge.effect for edge in self.edges if edge.effect is not None)
 
 
 def reason_graph(

@@ -31,9 +31,8 @@ from r2n.model.questions import (
     write_tables,
 )
 from r2n.progress import Progress, no_progress
-from r2n.store.checkpoint import MANIFEST
+from r2n.store.checkpoint import MANIFEST, locked
 from r2n.store.folder import RunFolder, read_config
-from r2n.store.trace import locked
 
 PARTS_MANIFEST = "manifest.json"
 FORMAT = 2

@@ -95,7 +95,15 @@ class Model:
         folder, given, networks = Path(folder), encoders or {}, list[R2N]()
         progress("read", 0, 0)
         config = read_config(run := RunFolder(folder))
-        _check_encoders(folder, config.encoders, given)
+        if sorted(given) != sorted(config.encoders):
+            missing = [name for name in config.encoders if name not in given]
+            listed = ", ".join(f"'{name}': module" for name in config.encoders)
+            hint = f"give them again: load(folder, encoders={{{listed}}})" if listed else "load it without encoders"
+            why = f"no encoder is given for '{missing[0]}'" if missing else "encoders are given for other domains"
+            what = (
+                f"the run in {folder} was trained with encoders of its own for {list(config.encoders) or 'no domain'}"
+            )
+            raise ConfigError(f"{what}; {why}", hint=hint)
         paths = [part.path for part in run.networks(config.seeds)]
         weights = [trained_weights(path, config.digest) for path in paths]
         calibration = read_calibration(run, config.seeds)
@@ -545,15 +553,3 @@ def supported(
         if bool((found == before).all()):
             break
     return found
-
-
-def _check_encoders(folder: Path, wanted: tuple[str, ...], given: Mapping[str, nn.Module]) -> None:
-    """A run needs the modules that it was trained with, and takes no others."""
-    if sorted(given) == sorted(wanted):
-        return
-    missing = [name for name in wanted if name not in given]
-    listed = ", ".join(f"'{name}': module" for name in wanted)
-    hint = f"give them again: load(folder, encoders={{{listed}}})" if wanted else "load it without encoders"
-    why = f"no encoder is given for '{missing[0]}'" if missing else "encoders are given for other domains"
-    what = f"the run in {folder} was trained with encoders of its own for {list(wanted) or 'no domain'}"
-    raise ConfigError(f"{what}; {why}", hint=hint)

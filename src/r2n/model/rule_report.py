@@ -343,7 +343,13 @@ def rule_report(
         layered = layered_rules(trained.source)
         kinds |= {rule.name: "implicit" if rule.is_implicit else "explicit" for rule in layered}
     if not kinds:
-        return _nothing_read(trained, list(rules.values()))
+        model, training = trained.options.model, trained.options.training
+        why = f"the network reads no rules (model.reasoner = {model.reasoner}, model.layers = {model.layers})"
+        if training.regularisation != "off":
+            why += f"; in training they acted on the outputs (training.regularisation = {training.regularisation})"
+        unread = tuple(RuleAccount(rule, "implicit" if rule.is_implicit else "explicit") for rule in rules.values())
+        why = why if rules else "the theory has no rules"
+        return RuleReport(trained.problem.name, None, 0, None, None, None, unread, notes=(why,))
     switches, notes = _switches(trained, split)
     graph, found, more_notes = _seen(trained, switches, progress)
     tried = sorted(kinds, key=lambda name: -found[name].ground_rules)
@@ -366,17 +372,6 @@ def rule_report(
         learned[name] = clauses_of(trained, graph, name)
     shown = tuple(replace(account, clauses=learned.get(account.name, ())) for account in report.rules)
     return replace(report, rules=shown, left_out=len(kinds) - len(report.rules), notes=(*notes, *more_notes))
-
-
-def _nothing_read(trained: Model, rules: list[Rule]) -> RuleReport:
-    """A report on a network that reads no rule, or on a theory that has none."""
-    model, training = trained.options.model, trained.options.training
-    why = f"the network reads no rules (model.reasoner = {model.reasoner}, model.layers = {model.layers})"
-    if training.regularisation != "off":
-        why += f"; in training they acted on the outputs (training.regularisation = {training.regularisation})"
-    why = why if rules else "the theory has no rules"
-    accounts = tuple(RuleAccount(rule, "implicit" if rule.is_implicit else "explicit") for rule in rules)
-    return RuleReport(trained.problem.name, None, 0, None, None, None, accounts, notes=(why,))
 
 
 def _switches(trained: Model, split: str | None) -> tuple[RuleSwitches | None, list[str]]:

@@ -28,7 +28,16 @@ from r2n.model.run import Run, prepare_run
 from r2n.options import OptionKeywords, Options
 from r2n.progress import Progress, no_progress, say
 from r2n.progress import progress as progress_bar
-from r2n.store.checkpoint import forget_others, read_checkpoint, restore_trainer, trainer_state, write_checkpoint
+from r2n.store.checkpoint import (
+    Trace,
+    forget_others,
+    locked,
+    read_checkpoint,
+    read_trace,
+    restore_trainer,
+    trainer_state,
+    write_checkpoint,
+)
 from r2n.store.folder import (
     RunConfig,
     RunFolder,
@@ -40,7 +49,6 @@ from r2n.store.folder import (
     usual_folder,
     write_run,
 )
-from r2n.store.trace import Trace, locked, read_trace
 from r2n.training.batches import SINGLE, ProcessGroup
 from r2n.training.fit import Epoch
 

@@ -28,8 +28,8 @@ from r2n.model.model import Model
 from r2n.model.rule_report import rule_report
 from r2n.options import Options, option_text
 from r2n.progress import Progress, no_progress
+from r2n.store.checkpoint import read_trace
 from r2n.store.folder import RunConfig, RunFolder, flat_options, read_config
-from r2n.store.trace import read_trace
 
 EXPLAINED_SPLIT = "test"
 MOST_LISTED = 300  # rules, and predicates

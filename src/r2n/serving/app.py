@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -166,7 +166,9 @@ def create_app(session: Session, access: Access, workers: int = 2, limits: Limit
     def openapi() -> dict[str, Any]:
         """The OpenAPI document, with all limits."""
         if app.openapi_schema is None:
-            description = "A trained run of r2n. Limits on a request:\n\n" + limits.to_markdown()
+            texts = {part.name: part.metadata["text"].format(getattr(limits, part.name)) for part in fields(limits)}
+            listed = "\n".join(f"- `{name}`: {text}" for name, text in texts.items())
+            description = f"A trained run of r2n. Limits on a request:\n\n{listed}"
             document = get_openapi(title="r2n", version=__version__, description=description, routes=app.routes)
             document["components"]["schemas"] = _with_nulls(document["components"]["schemas"])
             document["x-limits"] = asdict(limits)

@@ -26,7 +26,8 @@ from r2n.grounding.store import MemoryBudget
 from r2n.model.memory import make_device, make_source
 from r2n.network.graph_sources import Counted, GroundedOnDemand, Ungrounded
 from r2n.options import GroundingOptions, Options
-from r2n.store import trace
+from r2n.store import checkpoint
+from r2n.store.checkpoint import LOCK, locked
 from r2n.store.folder import (
     RunConfig,
     RunFolder,
@@ -38,7 +39,6 @@ from r2n.store.folder import (
     write_run,
 )
 from r2n.store.stored_problem import DOCUMENT, problem_bytes, problem_from_bytes
-from r2n.store.trace import LOCK, locked
 from tests.same_records import assert_same
 
 
@@ -305,7 +305,7 @@ def test_where_there_are_no_locks_training_goes_on(
     monkeypatch.setattr("fcntl.flock", refuse(number))
     with locked(tmp_path), locked(tmp_path), locked(tmp_path / "gone"):
         pass
-    monkeypatch.setattr(trace, "fcntl", None)
+    monkeypatch.setattr(checkpoint, "fcntl", None)
     with locked(tmp_path), locked(tmp_path):
         pass
 
