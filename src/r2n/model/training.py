@@ -85,7 +85,7 @@ def train_in(
         folders = folder.networks(run.seeds)
         if team.count > 1:
             progress("wait for the others", 0, 0)
-        _meet(team)
+        team.summed(torch.zeros(1))  # all meet
         for number, (own, member) in enumerate(zip(folders, run.members(progress), strict=True), start=1):
             member.trainer.join(team)
             phase = "train" if len(folders) == 1 else f"train {number} of {len(folders)}"
@@ -133,12 +133,6 @@ def without_reasoning(options: Options) -> Options:
     return options.model_copy(update={"model": model, "training": options.training.model_copy(update=losses)})
 
 
-def _meet(team: ProcessGroup) -> None:
-    """Wait for all of a team."""
-    if team.count > 1:
-        team.summed(torch.zeros(1))
-
-
 def _train(
     folder: RunFolder, run: Run, config: RunConfig, checkpoint_seconds: float, progress: Callable[[int, int], None]
 ) -> Generator[Epoch, None, None]:
@@ -148,7 +142,7 @@ def _train(
         restore_trainer(run.trainer, *checkpoint)
     opened = Trace(folder.trace) if checkpoint is None else Trace.resumed(folder.trace, checkpoint[1].get("trace"))
     with closing(opened) as trace:
-        _meet(run.trainer.team)
+        run.trainer.team.summed(torch.zeros(1))  # all meet
         saved = monotonic()
         progress(run.trainer.epoch, run.trainer.epochs)
         while not run.trainer.is_done:
@@ -273,12 +267,12 @@ def _begin(folder: RunFolder, run: Run, config: RunConfig, *, resume: bool) -> R
 def _follow(team: ProcessGroup, problem: str, spec: TrainingSpec) -> None:
     """Train the same run in another process of a team, from the same checkpoint; only the first process writes."""
     run = spec.prepared(load(problem))
-    _meet(team)
+    team.summed(torch.zeros(1))  # all meet
     for own, member in zip(RunFolder(spec.folder).networks(run.seeds), run.members(), strict=True):
         member.trainer.join(team)
         if (checkpoint := read_checkpoint(own.path)) is not None:
             restore_trainer(member.trainer, *checkpoint)
-        _meet(team)
+        team.summed(torch.zeros(1))  # all meet
         while not member.trainer.is_done:
             member.trainer.step()
         member.trainer.finish()

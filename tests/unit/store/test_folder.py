@@ -29,16 +29,18 @@ from r2n.options import GroundingOptions, Options
 from r2n.store import checkpoint
 from r2n.store.checkpoint import LOCK, locked
 from r2n.store.folder import (
+    DOCUMENT,
     RunConfig,
     RunFolder,
     config_of,
     differences,
     digest,
+    problem_bytes,
+    problem_from_bytes,
     read_config,
     read_problem,
     write_run,
 )
-from r2n.store.stored_problem import DOCUMENT, problem_bytes, problem_from_bytes
 from tests.same_records import assert_same
 
 
