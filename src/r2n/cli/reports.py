@@ -154,9 +154,8 @@ def serve(
         raise ConfigError("r2n serve needs more than r2n alone", hint="pip install 'r2n[serve]'")
     if not hasattr(os, "fork"):
         raise ConfigError("a run is served by forks of one process, which this system has not", hint="take Linux")
-    from r2n.serving.app import create_app
+    from r2n.serving.app import access_to, address, create_app, listening, make_server, preload
     from r2n.serving.requests import Limits
-    from r2n.serving.server import access_to, address, listening, make_server, preload
 
     access = access_to(host, token_file, public_name or [])
     limits = Limits(seconds=seconds, client_seconds=client_seconds)

@@ -22,7 +22,6 @@ from r2n.explanation.neighbourhood import Changes, Neighbourhood, without_recipr
 from r2n.explanation.rules import (
     MOST_GROUND_RULES,
     Kind,
-    LearnedClause,
     Occurrence,
     Outs,
     RuleAccount,
@@ -366,10 +365,14 @@ def rule_report(
         values = full.metric, full.value, switches.none.value
         report = RuleReport(trained.problem.name, switches.split, len(switches.queries), *values, shown)
     implicit = [account.name for account in report.rules if account.kind == "implicit"]
-    learned = {}
+    learned, own = {}, {predicate.name for predicate in trained.problem.knowledge.language.predicates}
     for done, name in enumerate(implicit):
         progress("learned clauses", done, len(implicit))
-        learned[name] = clauses_of(trained, graph, name)
+        rule = next(rule for rule in graph.rules if rule.name == name)
+        plain, positions = plain_rule(rule, trained.network.base)
+        targets = [i for i, position in enumerate(positions) if rule.atoms[position].predicate in own]
+        truths = rule_truths(trained, positions, ground_rules_of(graph, name))
+        learned[name] = learned_clauses(plain, truths, trained.problem.knowledge.theory, targets=targets)
     shown = tuple(replace(account, clauses=learned.get(account.name, ())) for account in report.rules)
     return replace(report, rules=shown, left_out=len(kinds) - len(report.rules), notes=(*notes, *more_notes))
 
@@ -447,13 +450,3 @@ def _outs(trained: Model, graph: FactorGraph) -> Outs | None:
         outs.append([out.double().cpu().numpy() for out in model(layout, known=known.to(model.device)).rules])
     means = [np.mean(parts, axis=0) for parts in zip(*outs, strict=True)]
     return [None if rule.is_implicit else mean for rule, mean in zip(graph.rules, means, strict=True)]
-
-
-def clauses_of(trained: Model, graph: FactorGraph, name: str) -> tuple[LearnedClause, ...]:
-    """The clauses that the network has learned for an implicit rule, from its ground rules in a graph."""
-    rule = next(rule for rule in graph.rules if rule.name == name)
-    plain, positions = plain_rule(rule, trained.network.base)
-    own = {p.name for p in trained.problem.knowledge.language.predicates}
-    targets = [i for i, position in enumerate(positions) if rule.atoms[position].predicate in own]
-    truths = rule_truths(trained, positions, ground_rules_of(graph, name))
-    return learned_clauses(plain, truths, trained.problem.knowledge.theory, targets=targets)
