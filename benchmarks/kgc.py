@@ -21,7 +21,7 @@ import typer
 
 import r2n
 from r2n.model.run import Run, prepare_run
-from r2n.reproduction.paper import PAPER_SECONDS
+from r2n.reproduction import PAPER_SECONDS
 from r2n.reproduction.reproduce import table_rows
 
 sys.path.insert(0, str(Path(__file__).parent))

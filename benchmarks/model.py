@@ -26,7 +26,7 @@ from r2n.network.factor_graph import FactorGraph
 from r2n.network.reasoning import ReasoningLayer, make_layer
 from r2n.network.scatter import Incidence
 from r2n.options import ModelOptions
-from r2n.reproduction.paper import PAPER_SECONDS
+from r2n.reproduction import PAPER_SECONDS
 
 sys.path.insert(0, str(Path(__file__).parent))
 from grounding import Seconds, compared, print_rows, ratio_row, seconds_of, transitivity

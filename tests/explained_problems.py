@@ -8,12 +8,13 @@ import numpy as np
 
 import r2n
 from r2n.data.herbrand import HerbrandBase
+from r2n.data.knowledge_base import as_trained
 from r2n.data.problem import LoadReport, Problem
 from r2n.logic.formula import Atom, Variable
 from r2n.logic.language import Domain, Predicate
 from r2n.logic.theory import Rule, Theory
 from r2n.model.changes import ChangedProblem
-from r2n.model.memory import as_trained, make_source
+from r2n.model.memory import make_source
 from r2n.model.model import Model
 from r2n.network.r2n import R2N
 from r2n.options import Options

@@ -10,9 +10,17 @@ from r2n.evaluation.by_query import PrecisionRecall, RankCounts
 from r2n.evaluation.metrics import calibration
 from r2n.evaluation.report import Report
 from r2n.explanation.rules import LearnedClause, Occurrence, RuleAccount, RuleEffect, RuleReport
-from r2n.reporting.answers import AnswerGroup, ExampleAnswer
-from r2n.reporting.profiling import PhaseCost
-from r2n.reporting.run_report import Curve, OptionValue, PredicateSummary, RunReport, SplitResult, TrainingData
+from r2n.reporting.run_report import (
+    AnswerGroup,
+    Curve,
+    ExampleAnswer,
+    OptionValue,
+    PhaseCost,
+    PredicateSummary,
+    RunReport,
+    SplitResult,
+    TrainingData,
+)
 from tests.explanations import italy
 
 RULES = parse_theory("rule manifold: near(x, y) & in(x, z) -> in(y, z)\nrule empty: near(x, y) -> near(y, x)").rules

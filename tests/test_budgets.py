@@ -16,12 +16,12 @@ ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "r2n"
 TRACKED = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False).stdout.splitlines()
 MOST = {
-    "source lines": 29_932,
-    "code lines": 21_259,
-    "files": 137,
-    "private functions called once": 195,
+    "source lines": 29_930,
+    "code lines": 21_290,
+    "files": 130,
+    "private functions called once": 192,
     "import chain": 25,
-    "test lines": 36_075,
+    "test lines": 36_090,
     "public names": 16,
     "modules loaded by import r2n": 120,
 }

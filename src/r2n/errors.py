@@ -1,6 +1,7 @@
 """All errors that r2n raises on purpose: each says what is wrong, where, and what to do next."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
 from importlib import import_module
@@ -81,6 +82,15 @@ class MemoryLimitError(R2NError):
 
 class ProcessError(R2NError):
     """A process that did a part of the work is gone."""
+
+
+@contextmanager
+def refusing(what: str, hint: str | None = None) -> Iterator[None]:
+    """What the system refuses is a ConfigError: `the folder 'runs' cannot be made: Permission denied`."""
+    try:
+        yield
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"{what}: {getattr(error, 'strerror', None) or error}", hint=hint) from error
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

@@ -18,8 +18,7 @@ from r2n.data.problem import load_problem
 from r2n.grounding.cache import fingerprint, write_grounding
 from r2n.grounding.full import FullGrounder
 from r2n.grounding.store import Store
-from r2n.store.checkpoint import read_checkpoint
-from r2n.store.trace import read_trace
+from r2n.store.checkpoint import read_checkpoint, read_trace
 from tests.faults.warm_process import Ended, WarmProcess
 from tests.toy_problem import TOWNS, VALLEYS, write_toy_problem
 

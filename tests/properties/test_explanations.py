@@ -7,8 +7,7 @@ from xml.etree import ElementTree
 from hypothesis import given
 from rich.cells import cell_len
 
-from r2n.explanation.drawing import Box, answer_box, explanation_svg, node_box, positioned
-from r2n.explanation.reason_graph import reason_graph
+from r2n.explanation.drawing import Box, answer_box, explanation_svg, node_box, positioned, reason_graph
 from r2n.explanation.records import Explanation, Reason
 from r2n.explanation.text import LONGEST_NAME, Line, explanation_text, render
 from r2n.reporting.pages import REPLACED, explanation_page

@@ -16,7 +16,7 @@ from r2n.data.problem import LoadReport, Problem
 from r2n.errors import DataError, Location
 from r2n.logic.theory import MOST_WEIGHT
 from r2n.options import Options
-from r2n.store.stored_problem import problem_bytes, problem_fingerprints, problem_from_bytes
+from r2n.store.folder import problem_bytes, problem_fingerprints, problem_from_bytes
 from tests.examples import at_most
 from tests.same_records import assert_same
 from tests.strategies import candidate_worlds, codes_of, knowledge_of

@@ -43,7 +43,11 @@ def load_changed(
     loaded = Model.load(run, device=device, progress=shown)
     model = loaded.with_changes(more or (), fewer or (), domains, names)
     print_headers(loaded, [*(fewer or ()), *(more or ())])
-    print_changes(model, facts_changed=bool(more or fewer))
+    for name in model.changed.new_constants:
+        near = nearest(name, model.changed.trained.constants)
+        ui.note(f"new constant: {name}" + (f" ({near})" if near else ""))
+    if (more or fewer) and model.network.evidence_input == "off":
+        ui.note(NOT_READ)
     return model
 
 
@@ -69,15 +73,6 @@ def by_domain(constants: Iterable[str]) -> dict[str, list[str]]:
             raise ConfigError(f"'{text}' names no domain and constant", hint="write --constant DOMAIN=NAME")
         found.setdefault(domain, []).append(name)
     return found
-
-
-def print_changes(model: "Model", *, facts_changed: bool) -> None:
-    """The new constants, and whether changed facts are read at all, on standard error."""
-    for name in model.changed.new_constants:
-        near = nearest(name, model.changed.trained.constants)
-        ui.note(f"new constant: {name}" + (f" ({near})" if near else ""))
-    if facts_changed and model.network.evidence_input == "off":
-        ui.note(NOT_READ)
 
 
 def predict(

@@ -121,17 +121,12 @@ def reproduce(
     records = summarise(measured)
     if as_json:
         ui.print_json(records)
-    else:
-        _print_records(table, records)
-
-
-def _print_records(table: str, records: list[dict[str, Any]]) -> None:
-    """A line for each model and dataset, a column for each metric."""
+        return
     metrics, rows = list(dict.fromkeys(record["metric"] for record in records)), []
-    cells: dict[tuple[str, str], dict[str, dict[str, Any]]] = {}
+    by_cell: dict[tuple[str, str], dict[str, dict[str, Any]]] = {}
     for record in records:
-        cells.setdefault((record["dataset"], record["model"]), {})[record["metric"]] = record
-    for names, by_metric in sorted(cells.items(), key=lambda cell: cell[0][0]):
+        by_cell.setdefault((record["dataset"], record["model"]), {})[record["metric"]] = record
+    for names, by_metric in sorted(by_cell.items(), key=lambda cell: cell[0][0]):
         values = dict.fromkeys(metrics, "")
         for metric, record in by_metric.items():  # without a mean: as published
             mean = record["mean"]
@@ -159,9 +154,8 @@ def serve(
         raise ConfigError("r2n serve needs more than r2n alone", hint="pip install 'r2n[serve]'")
     if not hasattr(os, "fork"):
         raise ConfigError("a run is served by forks of one process, which this system has not", hint="take Linux")
-    from r2n.serving.app import create_app
+    from r2n.serving.app import access_to, address, create_app, listening, make_server, preload
     from r2n.serving.requests import Limits
-    from r2n.serving.server import access_to, address, listening, make_server, preload
 
     access = access_to(host, token_file, public_name or [])
     limits = Limits(seconds=seconds, client_seconds=client_seconds)

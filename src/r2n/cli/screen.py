@@ -24,7 +24,7 @@ from r2n.files import json_text
 from r2n.progress import PhaseProgress as PhaseProgress
 from r2n.progress import progress as progress
 from r2n.progress import say
-from r2n.reproduction.paper import PAPER_COUNTRIES
+from r2n.reproduction import PAPER_COUNTRIES
 from r2n.visible import shortened as shortened
 from r2n.visible import visible
 

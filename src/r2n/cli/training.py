@@ -41,11 +41,10 @@ def train(
     import r2n
     from r2n.model.evaluation import has_weaker_filter
     from r2n.model.training import follow_elsewhere
-    from r2n.reporting.profiling import Profiler
-    from r2n.reporting.run_report import Training, read_training
+    from r2n.reporting.run_report import Profiler, Training, read_training
     from r2n.reporting.write import write_page, write_results
+    from r2n.store.checkpoint import read_trace
     from r2n.store.folder import RunFolder, usual_folder
-    from r2n.store.trace import read_trace
 
     limit = None if memory is None else parse_size(memory)
     wanted = [*(changes or ()), *([] if device is None else [f"training.device={device}"])]

@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 from jaxtyping import Bool, Float64
 
-from r2n.data.herbrand import Codes, closed_atoms
+from r2n.data.herbrand import Codes, RowIndex, closed_atoms
 from r2n.data.knowledge_base import counterparts
 from r2n.explanation.neighbourhood import NO_PAIRS, Changes, ExplainedModel, Neighbourhood, WhatIf, mean_logits
 from r2n.explanation.records import Counterfactual, Kind
@@ -74,10 +74,8 @@ class FactChanges:
         codes = np.concatenate([facts, counterparts(self.model.base, facts)])
         atoms = self.near.graph.atoms.numpy()
         order = np.argsort(atoms, kind="stable")
-        start, end = (np.searchsorted(atoms[order], codes, side=side) for side in ("left", "right"))
-        which = np.repeat(np.arange(len(codes)), end - start)
-        offset = np.arange(len(which)) - np.repeat(np.cumsum(end - start) - (end - start), end - start)
-        return which % max(1, len(facts)), order[start[which] + offset]
+        which, found = RowIndex.from_rows(atoms[order]).entries(codes)
+        return which % max(1, len(facts)), order[found]
 
     def _gone(self, facts: Codes) -> tuple[np.ndarray, np.ndarray]:
         """The ground rules that go with facts: the fact's index, and the ground rule by number."""

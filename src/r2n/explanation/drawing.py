@@ -4,18 +4,19 @@ Blue supports an atom and orange opposes it, in tones for colour-blind people; a
 Coordinates are pixels from the upper left corner.
 """
 
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections import defaultdict, deque
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from textwrap import wrap
 from typing import Literal, NamedTuple
 from xml.etree.ElementTree import Element, SubElement, tostring
 
 from rich.cells import cell_len
 
-from r2n.explanation.reason_graph import Node, ReasonGraph, reason_graph
-from r2n.explanation.records import Belief, Explanation, LayerBelief
+from r2n.errors import counted
+from r2n.explanation.records import Belief, Explanation, LayerBelief, Reason
 from r2n.explanation.text import (
+    all_reasons,
     answer_texts,
     condition_texts,
     effect_text,
@@ -24,6 +25,8 @@ from r2n.explanation.text import (
     network_probability,
     probability_text,
     share_of,
+    status_text,
+    strongest,
 )
 from r2n.visible import printable, shortened
 
@@ -209,7 +212,7 @@ class Box:
     middle = property(lambda self: self.y + self.height / 2)
 
 
-def node_box(node: Node) -> Box:
+def node_box(node: "Node") -> Box:
     """The box of an atom, a ground rule or of what is not drawn."""
     if node.kind == "more":
         return Box(text_width(node.name, "note") + 16, 22.0, (svg_text(8, 15, node.name, "note"),))
@@ -262,17 +265,13 @@ def answer_box(explanation: Explanation) -> Box:
     y = 113.0
     for text, style in paragraphs:
         y += 9 if style == "strong-note" else 0
-        for line in wrapped(text, style, width - 2 * PADDING):
+        letter = max(text_width(character, style) for character in {*text, "m"})
+        most = max(int((width - 2 * PADDING) / letter), 4)  # as if all letters were as wide as the widest
+        for line in wrap(text, most, max_lines=MOST_LINES, placeholder=" …", break_on_hyphens=False):
             marks.append(svg_text(PADDING, y, line, style))
             y += NOTE_HEIGHT
     edge = _rectangle(0, 0, width, y + 2, f"edge-{_sign(explanation.belief)} frame", 12, 0.07)
     return Box(width, y + 2, (_rectangle(0, 0, width, y + 2, "panel", 12), edge, *marks))
-
-
-def wrapped(text: str, style: str, width: Number) -> list[str]:
-    """A text in a few lines of at most a width, as wide as its widest letter would make them."""
-    letter = max(text_width(character, style) for character in {*text, "m"})
-    return wrap(text, max(int(width / letter), 4), max_lines=MOST_LINES, placeholder=" …", break_on_hyphens=False)
 
 
 def contrast_box(explanation: Explanation) -> Box:
@@ -291,7 +290,7 @@ def contrast_box(explanation: Explanation) -> Box:
 # positions
 
 
-def positioned(graph: ReasonGraph, boxes: Sequence[Box]) -> tuple[list[Box], list[Number], Point]:
+def positioned(graph: "ReasonGraph", boxes: Sequence[Box]) -> tuple[list[Box], list[Number], Point]:
     """The boxes in columns, the left edges of these, and the size of all.
 
     The children of a node stand one column right of it, centred at its middle.
@@ -323,12 +322,12 @@ def positioned(graph: ReasonGraph, boxes: Sequence[Box]) -> tuple[list[Box], lis
 # lines and legend
 
 
-def _edges(graph: ReasonGraph, boxes: Sequence[Box]) -> Iterator[Element]:
+def _edges(graph: "ReasonGraph", boxes: Sequence[Box]) -> Iterator[Element]:
     """From each ground rule to its atoms, then, as wide as its effect, to the atom that it moves.
 
     Dotted lines lead back to the left.
     """
-    moved = defaultdict(list)
+    moved, full = defaultdict(list), strongest(edge.effect for edge in graph.edges if edge.effect is not None)
     for edge in graph.edges:
         rule, atom = boxes[edge.rule], boxes[edge.atom]
         if edge.effect is not None:
@@ -344,7 +343,7 @@ def _edges(graph: ReasonGraph, boxes: Sequence[Box]) -> Iterator[Element]:
         for k, edge in enumerate(edges):
             end = boxes[i].right, boxes[i].middle + (k - (len(edges) - 1) / 2) * step
             effect, path = edge.effect or 0.0, _curve((boxes[edge.rule].x, boxes[edge.rule].middle), end)
-            width = THINNEST + (THICKEST - THINNEST) * share_of(effect, graph.strongest)
+            width = THINNEST + (THICKEST - THINNEST) * share_of(effect, full)
             flow = svg_element("path", "flow-against" if effect < 0 else "flow-for", d=path, stroke_width=width)
             SubElement(flow, "title").text = f"effect {effect_text(effect)}"
             yield flow
@@ -413,3 +412,129 @@ def _moved(x: Number, y: Number) -> str:
 
 def _number(value: Number) -> str:
     return f"{value:.2f}".rstrip("0").rstrip(".")
+
+
+# the graph of atoms and ground rules, in which every atom is one node
+
+MOST_GROUND_RULES = 40
+MOST_OF_ONE_ATOM = 12
+MOST_NAMED = 50
+
+NodeKind = Literal["answer", "atom", "rule", "more"]
+
+
+@dataclass(slots=True)
+class Node:
+    """An atom, a ground rule, or the number of those that are not drawn.
+
+    `name` is shown, `note` below it, and `title` is the full text. `column` counts from the answer. Every node but the
+    answer is one of the `children` of one other node. `of` is the atom, or the name of the rule, as it is in the data.
+    """
+
+    kind: NodeKind
+    name: str
+    note: str
+    title: str
+    column: int
+    belief: Belief | None = None
+    effect: float = 0.0
+    children: list[int] = field(default_factory=list)
+    of: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """From a ground rule (`rule`) to the atom it moves, with its effect, or to an atom it holds (no effect)."""
+
+    rule: int
+    atom: int
+    effect: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ReasonGraph:
+    """Nodes, the answer first, and edges between ground rules and atoms."""
+
+    nodes: tuple[Node, ...]
+    edges: tuple[Edge, ...]
+
+
+def reason_graph(
+    atom: str,
+    belief: Belief,
+    reasons: Sequence[Reason],
+    *,
+    if_unknown: Mapping[str, str] | None = None,
+    other: str | None = None,
+) -> ReasonGraph:
+    """The graph of the reasons for an atom, nearest first.
+
+    `if_unknown` has the answer without a fact, by fact. If the reasons explain the difference to an `other` atom, the
+    answer's node stands for both atoms.
+    """
+    by_atom = {atom: tuple(reasons)}
+    for member in (member for reason in all_reasons(reasons) for member in reason.because if member.reasons):
+        by_atom.setdefault(member.atom, member.reasons)
+    builder = _Builder(by_atom, if_unknown or {})
+    builder.add_atom("answer", atom, belief, 0)
+    if other is not None:
+        builder.atoms[other] = 0
+    while builder.waiting:
+        builder.expand(builder.waiting.popleft())
+    return ReasonGraph(tuple(builder.nodes), tuple(builder.edges))
+
+
+@dataclass
+class _Builder:
+    """Builds the graph breadth first, within its limits, from the reasons for each atom."""
+
+    reasons: dict[str, tuple[Reason, ...]]
+    if_unknown: Mapping[str, str]
+    nodes: list[Node] = field(default_factory=list)
+    edges: list[Edge] = field(default_factory=list)
+    atoms: dict[str, int] = field(default_factory=dict)
+    waiting: deque[int] = field(default_factory=deque)
+    ground_rules: int = 0
+
+    def add(self, node: Node, parent: int | None = None) -> int:
+        self.nodes.append(node)
+        if parent is not None:
+            self.nodes[parent].children.append(len(self.nodes) - 1)
+        return len(self.nodes) - 1
+
+    def add_atom(self, kind: NodeKind, atom: str, belief: Belief, column: int, parent: int | None = None) -> None:
+        note = status_text(belief)
+        title = f"{printable(atom)}: {note}"
+        if atom in self.if_unknown:
+            without = f"answer without it {self.if_unknown[atom]}"
+            note, title = f"{note} · {without}", f"{title}; {without}"
+        self.atoms[atom] = self.add(Node(kind, printable(atom), note, title, column, belief, of=atom), parent)
+        self.waiting.append(self.atoms[atom])
+
+    def expand(self, index: int) -> None:
+        """Add the ground rules that moved an atom, up to the limits."""
+        atom, reasons = self.nodes[index], self.reasons.get(self.nodes[index].of, ())
+        room = max(min(MOST_OF_ONE_ATOM, MOST_GROUND_RULES - self.ground_rules), 0)
+        room = len(reasons) if len(reasons) == room + 1 and room else room
+        for reason in reasons[:room]:
+            self.add_rule(index, reason)
+        left = reasons[room:]
+        if left and room:
+            lines = [printable(reason.ground_rule) for reason in left[:MOST_NAMED]]
+            lines += [f"and {len(left) - MOST_NAMED:,} more"] * (len(left) > MOST_NAMED)
+            name = f"and {counted(len(left), 'more ground rule')}"
+            self.add(Node("more", name, "", "\n".join(lines), atom.column + 1), index)
+        elif left:
+            atom.note += f" · {counted(len(left), 'reason')} not drawn"
+
+    def add_rule(self, atom: int, reason: Reason) -> None:
+        column, effect = self.nodes[atom].column + 1, effect_text(reason.effect)
+        title = f"{printable(reason.rule)} {effect}: {printable(reason.ground_rule)}"
+        node = Node("rule", printable(reason.rule), effect, title, column, effect=reason.effect, of=reason.rule)
+        rule = self.add(node, atom)
+        self.ground_rules += 1
+        self.edges.append(Edge(rule, atom, reason.effect))
+        for member in (member for member in reason.because if member.atom not in self.atoms):
+            self.add_atom("atom", member.atom, member.belief, column + 1, rule)
+        held = dict.fromkeys(self.atoms[member.atom] for member in reason.because)
+        self.edges += [Edge(rule, other) for other in held if other != atom]

@@ -280,16 +280,14 @@ class Neighbourhood:
 
     def changed(self, changes: Changes) -> ChangedLogits:
         """The logits of the queried atoms in each changed graph."""
-        found = np.tile(self.logits, (changes.count, 1))
-        entries, width = sum(part.numel() for part in self.graph.neighbours), self.networks[0].embeddings[0].shape[1]
+        entries, first = sum(part.numel() for part in self.graph.neighbours), self.networks[0]
+        device, width = first.added.device, first.embeddings[0].shape[1]
         size = max(1, NUMBERS_AT_ONCE // max(1, entries * width))  # as if each change reached every atom
-        for start in range(0, changes.count if self.layers else 0, size):
-            end = min(start + size, changes.count)
-            found[start:end] = self._changed(changes.part(start, end))
-        return found
-
-    def _changed(self, changes: Changes) -> ChangedLogits:
-        first, device = self.networks[0], self.networks[0].added.device
+        if not self.layers or not changes.count:
+            return np.tile(self.logits, (changes.count, 1))
+        if changes.count > size:
+            starts = range(0, changes.count, size)
+            return np.concatenate([self.changed(changes.part(i, min(i + size, changes.count))) for i in starts])
         steps = list(self.forward.steps(changes.left_out, changes.altered, by_difference=bool(first.sums)))
         grouped = any(layer.rule_embedding is not None for layer in first.model.layers)
         collated = [Incidence.from_graph(step.graph, dense=False, grouped=grouped).to(device) for step in steps]

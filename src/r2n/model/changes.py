@@ -215,18 +215,13 @@ def _joined(parts: list[Evidence]) -> Evidence:
     return Evidence(atoms, np.concatenate([part.truth for part in parts])[first])
 
 
-def _known(old: Evidence, given: Evidence) -> np.ndarray:
-    """What evidence knows of the atoms that are given: 1, 0, or -1 for what is unknown."""
-    rows = np.minimum(np.searchsorted(old.atoms, given.atoms), max(0, len(old) - 1))
-    is_known = old.atoms[rows] == given.atoms if len(old) else np.zeros(len(given), bool)
-    return np.where(is_known, old.truth[rows] if len(old) else False, -1)
-
-
 def _check(
     base: HerbrandBase, old: Evidence, given: Evidence, encoded: EncodedFacts | None, *, removed: bool = False
 ) -> None:
     """Refuse facts that contradict what is known, or that are `removed` and not among the facts."""
-    known = _known(old, given)
+    rows = np.minimum(np.searchsorted(old.atoms, given.atoms), max(0, len(old) - 1))
+    is_known = old.atoms[rows] == given.atoms if len(old) else np.zeros(len(given), bool)
+    known = np.where(is_known, old.truth[rows] if len(old) else False, -1)
     absent = known < 0
     wrong = (known != given.truth) & (removed | ~absent)
     if not wrong.any():

@@ -45,8 +45,10 @@ def baseline_scores(logits: AtomLogits, problem: Problem) -> dict[str, Score]:
         if (rules := RulesAlone.from_knowledge(problem.knowledge)) is not None:
             found[RULES] = rules
         if model.input_score:
-            alone, *others = map(_without_layers, logits.models)
-            found[INPUT] = AtomLogits(alone, Ungrounded(), logits.evidence, others=tuple(others))
+            alone = [R2N(m.base, m.constants, m.atom_embedding).train(m.training) for m in logits.models]
+            for part, whole in zip(alone, logits.models, strict=True):
+                part.trained_ids = whole.trained_ids
+            found[INPUT] = AtomLogits(alone[0], Ungrounded(), logits.evidence, others=tuple(alone[1:]))
         return found
     _ = logits.full_pass  # the pass is shared
     network = NETWORK if len(model.layers) else WITHOUT_REASONING  # counted rules do not train the input layer
@@ -58,12 +60,6 @@ def _candidates(problem: Problem) -> int:
     base = problem.knowledge.base
     widths = np.array([sum(shape) for shape in base.shapes], np.int64)
     return max((int(widths[base.decode(part.atoms)[0]].sum()) for part in problem.queries.values()), default=0)
-
-
-def _without_layers(model: R2N) -> R2N:
-    alone = R2N(model.base, model.constants, model.atom_embedding).train(model.training)  # it has no other parts
-    alone.trained_ids = model.trained_ids
-    return alone
 
 
 def single_networks(

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from r2n.data.tables import Table, read_fact_chunks
-from r2n.errors import CheckpointError, ConfigError, counted
+from r2n.errors import CheckpointError, counted, refusing
 from r2n.evaluation.ranking import EvaluationOptions, Shard
 from r2n.evaluation.report import Report
 from r2n.files import new_file, write_atomically
@@ -31,9 +31,8 @@ from r2n.model.questions import (
     write_tables,
 )
 from r2n.progress import Progress, no_progress
-from r2n.store.checkpoint import MANIFEST
+from r2n.store.checkpoint import MANIFEST, locked
 from r2n.store.folder import RunFolder, read_config
-from r2n.store.trace import locked
 
 PARTS_MANIFEST = "manifest.json"
 FORMAT = 2
@@ -54,10 +53,8 @@ class AnswerParts:
     def opened(self, asked: Mapping[str, Any]) -> Iterator[int]:
         """The number of parts that are done already; parts of other questions than these are taken away."""
         manifest = {"format": FORMAT, **asked}
-        try:
+        with refusing(f"'{self.file}' cannot be written", "give another --out"):
             self.folder.mkdir(exist_ok=True)
-        except OSError as error:
-            raise ConfigError(f"'{self.file}' cannot be written: {error.strerror}", hint="give another --out") from None
         with locked(self.folder):
             try:
                 found = json.loads((self.folder / PARTS_MANIFEST).read_text("utf-8"))

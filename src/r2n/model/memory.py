@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from r2n.components import aggregations, input_layers
 from r2n.data.knowledge_base import KnowledgeBase
-from r2n.data.knowledge_base import as_trained as as_trained
 from r2n.errors import ConfigError, MemoryLimitError
 from r2n.grounding.counting import split_rules
 from r2n.grounding.store import MemoryBudget, Store, shown_size

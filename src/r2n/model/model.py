@@ -17,9 +17,9 @@ from torch import Tensor, nn
 from r2n.data.atom_text import parse_atom
 from r2n.data.features import constant_labels
 from r2n.data.herbrand import Codes, HerbrandBase, closed_atoms
-from r2n.data.knowledge_base import Evidence, GivenFeatures, KnowledgeBase, constant_ids, reciprocal_codes
+from r2n.data.knowledge_base import Evidence, GivenFeatures, KnowledgeBase, as_trained, constant_ids, reciprocal_codes
 from r2n.data.problem import Problem
-from r2n.errors import CheckpointError, ConfigError, DataError, R2NError, counted
+from r2n.errors import CheckpointError, ConfigError, DataError, R2NError, counted, refusing
 from r2n.evaluation.calibrate import Calibrated
 from r2n.evaluation.ranking import DEFAULT_OPTIONS, EvaluationOptions, row_memory
 from r2n.evaluation.report import NOT_COMPARED, Report, Score
@@ -32,7 +32,7 @@ from r2n.model.answers import Answer, Answers, Question, argument_names
 from r2n.model.calibration import read_calibration
 from r2n.model.changes import ChangedProblem, Given, with_features
 from r2n.model.evaluation import WITHOUT_REASONING, Constrained, baseline_scores, evaluate_split
-from r2n.model.memory import as_trained, make_device, make_source
+from r2n.model.memory import make_device, make_source
 from r2n.model.run import Run
 from r2n.network.factor_graph import UNKNOWN, FactorGraph, known_truths
 from r2n.network.graph_sources import GraphSource, without_rules
@@ -95,7 +95,15 @@ class Model:
         folder, given, networks = Path(folder), encoders or {}, list[R2N]()
         progress("read", 0, 0)
         config = read_config(run := RunFolder(folder))
-        _check_encoders(folder, config.encoders, given)
+        if sorted(given) != sorted(config.encoders):
+            missing = [name for name in config.encoders if name not in given]
+            listed = ", ".join(f"'{name}': module" for name in config.encoders)
+            hint = f"give them again: load(folder, encoders={{{listed}}})" if listed else "load it without encoders"
+            why = f"no encoder is given for '{missing[0]}'" if missing else "encoders are given for other domains"
+            what = (
+                f"the run in {folder} was trained with encoders of its own for {list(config.encoders) or 'no domain'}"
+            )
+            raise ConfigError(f"{what}; {why}", hint=hint)
         paths = [part.path for part in run.networks(config.seeds)]
         weights = [trained_weights(path, config.digest) for path in paths]
         calibration = read_calibration(run, config.seeds)
@@ -123,11 +131,8 @@ class Model:
         folder = Path(folder)
         if folder.exists() and any(folder.iterdir()):
             raise ConfigError(f"{folder} is not empty", hint="give another folder")
-        try:
+        with refusing(f"the folder {str(folder)!r} cannot be made", "give another folder"):
             folder.parent.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            what = f"the folder {str(folder)!r} cannot be made: {error.strerror}"
-            raise ConfigError(what, hint="give another folder") from error
         with new_folder(folder) as work:
             copytree(self.folder, work, dirs_exist_ok=True)
 
@@ -548,15 +553,3 @@ def supported(
         if bool((found == before).all()):
             break
     return found
-
-
-def _check_encoders(folder: Path, wanted: tuple[str, ...], given: Mapping[str, nn.Module]) -> None:
-    """A run needs the modules that it was trained with, and takes no others."""
-    if sorted(given) == sorted(wanted):
-        return
-    missing = [name for name in wanted if name not in given]
-    listed = ", ".join(f"'{name}': module" for name in wanted)
-    hint = f"give them again: load(folder, encoders={{{listed}}})" if wanted else "load it without encoders"
-    why = f"no encoder is given for '{missing[0]}'" if missing else "encoders are given for other domains"
-    what = f"the run in {folder} was trained with encoders of its own for {list(wanted) or 'no domain'}"
-    raise ConfigError(f"{what}; {why}", hint=hint)

@@ -290,30 +290,22 @@ class Work:
         known = evidence.atoms if training.ask_closed else evidence.atoms[~closed_atoms(base, evidence.atoms)]
         listed = base.size if training.asks_base else count_negatives(base, evidence, training)
         negatives = min(listed, base.size - len(known))
-        sizes = _sizes(knowledge, options, known, negatives)
-        if sizes is None:
-            return None
+        store, rules, grounder = Store(knowledge), knowledge.theory.rules, make_grounder(options.grounding)
         asked, steps = len(known) + negatives, max(1, -(-len(known) // (training.batch_size or len(known) or 1)))
-        if options.grounding.strategy == "backward":  # each neighbourhood has its own ground rules and atoms
-            asked += sum(len(rule.atoms) * size.count for rule, size in zip(knowledge.theory.rules, sizes, strict=True))
-            sizes = [Size(-(-size.count // steps), exact=False) for size in sizes]
+        if isinstance(grounder, BackwardGrounder):  # each neighbourhood has its own ground rules and atoms
+            dice, one = np.random.default_rng(0), training.model_copy(update={"negatives": 1})
+            facts = dice.choice(known, min(len(known), MOST_SAMPLED), replace=False)
+            true = facts[np.isin(facts, evidence.atoms[evidence.truth])]
+            false = draw_negatives(base, evidence, one, dice, true).codes[:MOST_SAMPLED]
+            of_fact, of_negative = (mean_neighbourhood(store, grounder, sample) for sample in (facts, false))
+            if of_fact is None or of_negative is None:
+                return None
+            counts = [round(count) for count in len(known) * of_fact + negatives * of_negative]
+            asked += sum(len(rule.atoms) * count for rule, count in zip(rules, counts, strict=True))
+            sizes = [Size(-(-count // steps), exact=False) for count in counts]
+        else:
+            sizes = [expected_size(store, rule, options.grounding.strategy) for rule in rules]
         return cls(knowledge, options, tuple(sizes), -(-asked // steps), steps)
-
-
-def _sizes(knowledge: KnowledgeBase, options: Options, known: np.ndarray, negatives: int) -> list[Size] | None:
-    """The ground rules of each rule."""
-    store, rules, grounder = Store(knowledge), knowledge.theory.rules, make_grounder(options.grounding)
-    if not isinstance(grounder, BackwardGrounder):
-        return [expected_size(store, rule, options.grounding.strategy) for rule in rules]
-    dice, evidence = np.random.default_rng(0), knowledge.evidence
-    facts = dice.choice(known, min(len(known), MOST_SAMPLED), replace=False)
-    one = options.training.model_copy(update={"negatives": 1})
-    true = facts[np.isin(facts, evidence.atoms[evidence.truth])]
-    false = draw_negatives(knowledge.base, evidence, one, dice, true).codes
-    means = [mean_neighbourhood(store, grounder, sample) for sample in (facts, false[:MOST_SAMPLED])]
-    if means[0] is None or means[1] is None:
-        return None
-    return [Size(round(count), exact=False) for count in len(known) * means[0] + negatives * means[1]]
 
 
 def measured_speed(work: Work) -> tuple[float, float]:

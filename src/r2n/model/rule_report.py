@@ -13,7 +13,7 @@ from scipy.special import expit, softmax
 
 from r2n.data.herbrand import Codes, HerbrandBase, QueryPattern, closed_atoms
 from r2n.data.knowledge_base import Evidence, counterparts, reciprocal_codes
-from r2n.errors import ConfigError, counted
+from r2n.errors import ConfigError, counted, refusing
 from r2n.evaluation.evaluate import evaluate_scores
 from r2n.evaluation.metrics import drawn
 from r2n.evaluation.ranking import EvaluationOptions, Filter, ScoreByRow, row_memory
@@ -22,7 +22,6 @@ from r2n.explanation.neighbourhood import Changes, Neighbourhood, without_recipr
 from r2n.explanation.rules import (
     MOST_GROUND_RULES,
     Kind,
-    LearnedClause,
     Occurrence,
     Outs,
     RuleAccount,
@@ -300,10 +299,8 @@ def export_theory(report: RuleReport, theory: Theory, path: Path) -> str:
         what = "there is nothing to export: no explicit rule helps, and no clause was learned"
         raise ConfigError(what, hint="train longer, or ask by other queries: --split")
     lines = [f"# {' '.join(comment.split())}\n{rule}\n" for rule, comment in commented]
-    try:
+    with refusing(f"{path} cannot be written"):
         write_atomically(path, "".join([str(replace(theory, rules=())), *lines]).encode())
-    except OSError as error:
-        raise ConfigError(f"{path} cannot be written: {error.strerror}") from error
     return f"{counted(len(commented), 'rule')} in {path}"
 
 
@@ -345,7 +342,13 @@ def rule_report(
         layered = layered_rules(trained.source)
         kinds |= {rule.name: "implicit" if rule.is_implicit else "explicit" for rule in layered}
     if not kinds:
-        return _nothing_read(trained, list(rules.values()))
+        model, training = trained.options.model, trained.options.training
+        why = f"the network reads no rules (model.reasoner = {model.reasoner}, model.layers = {model.layers})"
+        if training.regularisation != "off":
+            why += f"; in training they acted on the outputs (training.regularisation = {training.regularisation})"
+        unread = tuple(RuleAccount(rule, "implicit" if rule.is_implicit else "explicit") for rule in rules.values())
+        why = why if rules else "the theory has no rules"
+        return RuleReport(trained.problem.name, None, 0, None, None, None, unread, notes=(why,))
     switches, notes = _switches(trained, split)
     graph, found, more_notes = _seen(trained, switches, progress)
     tried = sorted(kinds, key=lambda name: -found[name].ground_rules)
@@ -362,23 +365,16 @@ def rule_report(
         values = full.metric, full.value, switches.none.value
         report = RuleReport(trained.problem.name, switches.split, len(switches.queries), *values, shown)
     implicit = [account.name for account in report.rules if account.kind == "implicit"]
-    learned = {}
+    learned, own = {}, {predicate.name for predicate in trained.problem.knowledge.language.predicates}
     for done, name in enumerate(implicit):
         progress("learned clauses", done, len(implicit))
-        learned[name] = clauses_of(trained, graph, name)
+        rule = next(rule for rule in graph.rules if rule.name == name)
+        plain, positions = plain_rule(rule, trained.network.base)
+        targets = [i for i, position in enumerate(positions) if rule.atoms[position].predicate in own]
+        truths = rule_truths(trained, positions, ground_rules_of(graph, name))
+        learned[name] = learned_clauses(plain, truths, trained.problem.knowledge.theory, targets=targets)
     shown = tuple(replace(account, clauses=learned.get(account.name, ())) for account in report.rules)
     return replace(report, rules=shown, left_out=len(kinds) - len(report.rules), notes=(*notes, *more_notes))
-
-
-def _nothing_read(trained: Model, rules: list[Rule]) -> RuleReport:
-    """A report on a network that reads no rule, or on a theory that has none."""
-    model, training = trained.options.model, trained.options.training
-    why = f"the network reads no rules (model.reasoner = {model.reasoner}, model.layers = {model.layers})"
-    if training.regularisation != "off":
-        why += f"; in training they acted on the outputs (training.regularisation = {training.regularisation})"
-    why = why if rules else "the theory has no rules"
-    accounts = tuple(RuleAccount(rule, "implicit" if rule.is_implicit else "explicit") for rule in rules)
-    return RuleReport(trained.problem.name, None, 0, None, None, None, accounts, notes=(why,))
 
 
 def _switches(trained: Model, split: str | None) -> tuple[RuleSwitches | None, list[str]]:
@@ -454,13 +450,3 @@ def _outs(trained: Model, graph: FactorGraph) -> Outs | None:
         outs.append([out.double().cpu().numpy() for out in model(batch, known=known.to(model.device)).rules])
     means = [np.mean(parts, axis=0) for parts in zip(*outs, strict=True)]
     return [None if rule.is_implicit else mean for rule, mean in zip(graph.rules, means, strict=True)]
-
-
-def clauses_of(trained: Model, graph: FactorGraph, name: str) -> tuple[LearnedClause, ...]:
-    """The clauses that the network has learned for an implicit rule, from its ground rules in a graph."""
-    rule = next(rule for rule in graph.rules if rule.name == name)
-    plain, positions = plain_rule(rule, trained.network.base)
-    own = {p.name for p in trained.problem.knowledge.language.predicates}
-    targets = [i for i, position in enumerate(positions) if rule.atoms[position].predicate in own]
-    truths = rule_truths(trained, positions, ground_rules_of(graph, name))
-    return learned_clauses(plain, truths, trained.problem.knowledge.theory, targets=targets)

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from r2n.data.herbrand import closed_atoms
-from r2n.data.knowledge_base import KnowledgeBase
+from r2n.data.knowledge_base import KnowledgeBase, as_trained
 from r2n.data.problem import TRAIN, Problem
 from r2n.data.validation import check_valid_is_free, contradictions
 from r2n.errors import ConfigError
@@ -22,7 +22,7 @@ from r2n.evaluation.report import Report
 from r2n.logic.language import Predicate
 from r2n.model.choices import FEW_LABELS, choose_options, corrupted_positions, labelled_predicates
 from r2n.model.evaluation import evaluate_split
-from r2n.model.memory import as_trained, check_graph, check_memory, check_training, make_device, make_source
+from r2n.model.memory import check_graph, check_memory, check_training, make_device, make_source
 from r2n.network.graph_sources import GraphSource
 from r2n.network.mixture import WEIGHTINGS
 from r2n.network.r2n import R2N

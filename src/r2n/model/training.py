@@ -1,8 +1,8 @@
 """`train`: crash-safe training in a folder; it can be interrupted at any time and resumed."""
 
 import json
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, nullcontext
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import closing, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -17,7 +17,7 @@ from torch import nn
 
 from r2n.data.problem import Problem
 from r2n.datasets.benchmarks import load
-from r2n.errors import CheckpointError, ConfigError, R2NError
+from r2n.errors import CheckpointError, ConfigError, R2NError, refusing
 from r2n.files import take_away
 from r2n.model.calibration import calibrate, keep_calibration, read_calibration
 from r2n.model.choices import choose_options
@@ -28,18 +28,27 @@ from r2n.model.run import Run, prepare_run
 from r2n.options import OptionKeywords, Options
 from r2n.progress import Progress, no_progress, say
 from r2n.progress import progress as progress_bar
-from r2n.store.checkpoint import forget_others, read_checkpoint, restore_trainer, trainer_state, write_checkpoint
+from r2n.store.checkpoint import (
+    Trace,
+    forget_others,
+    locked,
+    read_checkpoint,
+    read_trace,
+    restore_trainer,
+    trainer_state,
+    write_checkpoint,
+)
 from r2n.store.folder import (
     RunConfig,
     RunFolder,
     checked_problem,
     config_of,
     differences,
+    flat_options,
     read_config,
     usual_folder,
     write_run,
 )
-from r2n.store.trace import Trace, locked, read_trace
 from r2n.training.batches import SINGLE, ProcessGroup
 from r2n.training.fit import Epoch
 
@@ -69,14 +78,14 @@ def train_in(
     made = config_of(
         run.problem, run.options, seed=seed, threads=threads, encoders=run.encoders, device=device, ensemble=size
     )
-    with _making(path):
+    with refusing(f"the folder {str(path)!r} cannot be made", "give another --out"):
         path.mkdir(parents=True, exist_ok=True)
     with locked(path):
         config = _begin(folder, run, made, resume=resume)
         folders = folder.networks(run.seeds)
         if group.count > 1:
             progress("wait for the others", 0, 0)
-        _meet(group)
+        group.summed(torch.zeros(1))  # all meet
         for number, (own, member) in enumerate(zip(folders, run.members(progress), strict=True), start=1):
             member.trainer.join(group)
             phase = "train" if len(folders) == 1 else f"train {number} of {len(folders)}"
@@ -124,12 +133,6 @@ def without_reasoning(options: Options) -> Options:
     return options.model_copy(update={"model": model, "training": options.training.model_copy(update=losses)})
 
 
-def _meet(group: ProcessGroup) -> None:
-    """Wait for all processes of a group."""
-    if group.count > 1:
-        group.summed(torch.zeros(1))
-
-
 def _train(
     folder: RunFolder, run: Run, config: RunConfig, checkpoint_seconds: float, progress: Callable[[int, int], None]
 ) -> Generator[Epoch, None, None]:
@@ -139,7 +142,7 @@ def _train(
         restore_trainer(run.trainer, *checkpoint)
     opened = Trace(folder.trace) if checkpoint is None else Trace.resumed(folder.trace, checkpoint[1].get("trace"))
     with closing(opened) as trace:
-        _meet(run.trainer.group)
+        run.trainer.group.summed(torch.zeros(1))  # all meet
         saved = monotonic()
         progress(run.trainer.epoch, run.trainer.epochs)
         while not run.trainer.is_done:
@@ -213,29 +216,19 @@ def training_spec(
 
 def _flat(options: Options, seed: int, ensemble: int) -> dict[str, str]:
     """`{"model.dim": "32", ..., "seed": "0", "ensemble": "1"}`, each value as JSON."""
-    sections = options.model_dump(mode="json")
-    flat = {f"{name}.{key}": json.dumps(value) for name, part in sections.items() for key, value in part.items()}
+    flat = {key: json.dumps(value) for key, value in flat_options(options).items()}
     return flat | {"seed": str(seed), "ensemble": str(ensemble)}
 
 
 def check_folder(path: Path, *, resume: bool) -> None:
     """Refuse a folder that holds a run, or cannot be made, before any work is done."""
-    with _making(path):
+    with refusing(f"the folder {str(path)!r} cannot be made", "give another --out"):
         holds_run = RunFolder(path).config.exists()
         there = next(folder for folder in (path, *path.absolute().parents) if folder.exists())
         if not there.is_dir():
             raise NotADirectoryError(0, f"{there} is a file")
     if holds_run and not resume:
         raise ConfigError(f"{path} already holds a run", hint="go on with --resume, or give another --out")
-
-
-@contextmanager
-def _making(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except (OSError, ValueError) as error:
-        why = getattr(error, "strerror", None) or error
-        raise ConfigError(f"the folder {str(path)!r} cannot be made: {why}", hint="give another --out") from error
 
 
 def _begin(folder: RunFolder, run: Run, config: RunConfig, *, resume: bool) -> RunConfig:
@@ -246,7 +239,7 @@ def _begin(folder: RunFolder, run: Run, config: RunConfig, *, resume: bool) -> R
     """
     networks = folder.networks(run.seeds)
     for path in {folder.path, *(own.path for own in networks)}:
-        with _making(path):
+        with refusing(f"the folder {str(path)!r} cannot be made", "give another --out"):
             path.mkdir(parents=True, exist_ok=True)
         take_away(path)
     if resume and folder.config.exists():
@@ -274,12 +267,12 @@ def _begin(folder: RunFolder, run: Run, config: RunConfig, *, resume: bool) -> R
 def _follow(group: ProcessGroup, problem: str, spec: TrainingSpec) -> None:
     """Train the same run in another process of a group, from the same checkpoint; only the first process writes."""
     run = spec.prepared(load(problem))
-    _meet(group)
+    group.summed(torch.zeros(1))  # all meet
     for own, member in zip(RunFolder(spec.folder).networks(run.seeds), run.members(), strict=True):
         member.trainer.join(group)
         if (checkpoint := read_checkpoint(own.path)) is not None:
             restore_trainer(member.trainer, *checkpoint)
-        _meet(group)
+        group.summed(torch.zeros(1))  # all meet
         while not member.trainer.is_done:
             member.trainer.step()
         member.trainer.finish()
@@ -287,11 +280,6 @@ def _follow(group: ProcessGroup, problem: str, spec: TrainingSpec) -> None:
 
 Notify = Callable[[str, str], None]
 """Called with the kind of a message ("chosen", "note" or "warning") and its text."""
-
-
-def print_notice(kind: str, text: str) -> None:
-    """`warning: text` on standard error."""
-    say(f"{kind}: {text}")
 
 
 class _TemporaryFolder:
@@ -316,7 +304,7 @@ def train(
     baseline: bool = True,
     callback: Callable[[Epoch], object] | None = None,
     progress: Progress | None = None,
-    notify: Notify = print_notice,
+    notify: Notify = lambda kind, text: say(f"{kind}: {text}"),
     checkpoint_seconds: float = SECONDS_BETWEEN_CHECKPOINTS,
     **settings: Unpack[OptionKeywords],
 ) -> Model:

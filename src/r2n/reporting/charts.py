@@ -97,7 +97,17 @@ def line_chart(
     if diagonal:
         root.append(svg_element("path", "guide", d=f"M{x.start} {y.start}L{x.end} {y.end}"))
     for i, part in enumerate(series):
-        root.extend(_line(part, f"k{i % KINDS}", x, y))
+        kind, points = f"k{i % KINDS}", list(zip(part.x, part.y, strict=True))
+        if len(points) > MOST_POINTS and not part.steps:
+            points = [points[k] for k in np.linspace(0, len(points) - 1, MOST_POINTS).round().astype(int)]
+        places = [(x(a), y(b)) if isfinite(a) and isfinite(b) else None for a, b in points]
+        runs = [[p for p in run if p is not None] for there, run in groupby(places, lambda p: p is not None) if there]
+        if part.steps:  # each level before its point
+            runs = [[run[0], *(p for a, b in pairwise(run) for p in ((a[0], b[1]), b))] for run in runs]
+        texts = (" ".join(f"{a:g},{b:g}" for a, b in run) for run in runs if len(run) > 1)
+        dots = [at for run in runs for at in run if part.dots or len(run) == 1]
+        root.extend(svg_element("polyline", f"line {kind}", points=text) for text in texts)
+        root.extend(svg_element("circle", f"dot {kind}", cx=a, cy=b, r=3.2) for a, b in dots)
     root.extend(legend)
     return tostring(root, encoding="unicode")
 
@@ -136,22 +146,6 @@ def _frame(label: str, height: Number, x: Axis, y: Axis, x_label: str, y_label: 
     turned = f"translate(10 {(y.start + y.end) / 2:g}) rotate(-90)"
     root.append(svg_text(0, 0, y_label, "tick", text_anchor="middle", transform=turned))
     return root
-
-
-def _line(series: Series, kind: str, x: Axis, y: Axis) -> list[Element]:
-    points = list(zip(series.x, series.y, strict=True))
-    if len(points) > MOST_POINTS and not series.steps:
-        points = [points[i] for i in np.linspace(0, len(points) - 1, MOST_POINTS).round().astype(int)]
-    points = [(x(a), y(b)) if isfinite(a) and isfinite(b) else None for a, b in points]
-    runs = [[p for p in run if p is not None] for there, run in groupby(points, lambda p: p is not None) if there]
-    if series.steps:  # each level before its point
-        runs = [[run[0], *(p for a, b in pairwise(run) for p in ((a[0], b[1]), b))] for run in runs]
-    texts = (" ".join(f"{a:g},{b:g}" for a, b in run) for run in runs if len(run) > 1)
-    dots = [at for run in runs for at in run if series.dots or len(run) == 1]
-    return [
-        *(svg_element("polyline", f"line {kind}", points=text) for text in texts),
-        *(svg_element("circle", f"dot {kind}", cx=a, cy=b, r=3.2) for a, b in dots),
-    ]
 
 
 def _legend(names: Sequence[str], top: Number) -> tuple[list[Element], int]:

@@ -17,7 +17,7 @@ from r2n.files import finite
 from r2n.model.model import Model
 from r2n.options import option_text
 from r2n.progress import Progress, no_progress
-from r2n.store.folder import RunConfig, RunFolder, read_config
+from r2n.store.folder import RunConfig, RunFolder, flat_options, read_config
 
 _LISTED_APART = frozenset({"name", "source", "options", "versions", "problem_sha256", "fingerprints", "seeds"})
 
@@ -124,29 +124,26 @@ def run_names(folders: Sequence[Path]) -> tuple[str, ...]:
 
 def differences(runs: Sequence[EvaluatedRun]) -> list[tuple[str, tuple[str, ...]]]:
     """All settings that a result depends on and that differ between the runs, with the value of each."""
-    columns = [_settings(run) for run in runs]
+    columns = list[dict[str, str]]()
+    for run in runs:
+        config, knowledge = run.config, run.problem.knowledge
+        sizes = {
+            "theory": counted(len(knowledge.theory.rules), "rule"),
+            "language": counted(len(knowledge.language.constants), "constant"),
+            "evidence": counted(len(knowledge.evidence), "known atom"),
+            "queries": counted(sum(map(len, run.problem.queries.values())), "query", "queries"),
+        }
+        found = {"problem": config.name}
+        for part, digest in config.fingerprints.items():
+            found[part] = f"{sizes[part]} ({digest[:8]})" if part in sizes else digest[:8]
+        found |= {key: option_text(value) for key, value in flat_options(config.options).items()}
+        others = [field.name for field in fields(config) if field.name not in _LISTED_APART]
+        found |= {name: option_text(getattr(config, name)) for name in others}
+        found |= {"seed": option_text(config.seed), "networks": option_text(config.ensemble)}
+        columns.append(found | {f"version of {name}": version for name, version in config.versions.items()})
     keys = dict.fromkeys(key for column in columns for key in column)
     rows = [(key, tuple(column.get(key, "none") for column in columns)) for key in keys]
     return [(key, values) for key, values in rows if len(set(values)) > 1]
-
-
-def _settings(run: EvaluatedRun) -> dict[str, str]:
-    config, knowledge = run.config, run.problem.knowledge
-    sizes = {
-        "theory": counted(len(knowledge.theory.rules), "rule"),
-        "language": counted(len(knowledge.language.constants), "constant"),
-        "evidence": counted(len(knowledge.evidence), "known atom"),
-        "queries": counted(sum(map(len, run.problem.queries.values())), "query", "queries"),
-    }
-    found = {"problem": config.name}
-    for part, digest in config.fingerprints.items():
-        found[part] = f"{sizes[part]} ({digest[:8]})" if part in sizes else digest[:8]
-    for section, values in config.options.model_dump(mode="json").items():
-        found |= {f"{section}.{key}": option_text(value) for key, value in values.items()}
-    others = [field.name for field in fields(config) if field.name not in _LISTED_APART]
-    found |= {name: option_text(getattr(config, name)) for name in others}
-    found |= {"seed": option_text(config.seed), "networks": option_text(config.ensemble)}
-    return found | {f"version of {name}": version for name, version in config.versions.items()}
 
 
 def _split(split: str, runs: Sequence[EvaluatedRun], names: Sequence[str]) -> ComparedSplit:

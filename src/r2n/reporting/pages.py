@@ -20,7 +20,7 @@ from r2n.explanation.records import Explanation
 from r2n.explanation.text import answer_texts, probability_text, render
 from r2n.reporting.charts import Series, bar_chart, line_chart
 from r2n.reporting.compare import Comparison
-from r2n.reporting.run_report import Curve, RunReport, SplitResult, shown_curves
+from r2n.reporting.run_report import RunReport, shown_curves
 from r2n.visible import printable, shortened
 
 MOST_CHARTS = 12
@@ -81,7 +81,13 @@ def compare_page(comparison: Comparison) -> str:
 
 def run_page(report: RunReport) -> str:
     """The page of a run."""
-    charts, results = run_charts(report), report.results
+    charts, results, precision_recall = run_charts(report), report.results, list[Card]()
+    for split, curve in ((r.report.split, curve) for r in results for curve in r.precision_recall[:MOST_CHARTS]):
+        text = f"AP {curve.ap:.3f}, {curve.true:,} true of {curve.queries:,}"
+        series = [Series("precision", curve.recall, curve.precision, steps=True)]
+        unit = {"x_range": (0, 1), "y_range": (0, 1), "height": 180}
+        chart = line_chart(f"Precision over recall: {text}", series, x_label="recall", y_label="precision", **unit)
+        precision_recall.append(Card(f"{split}: {curve.name}", text, (chart,)))
     sections = (
         ("trained-on", "Training data", True),
         ("results", "Results", results),
@@ -99,7 +105,7 @@ def run_page(report: RunReport) -> str:
         title=report.trained_on.problem,
         headings={name: heading for name, heading, is_there in sections if is_there},
         charts=charts,
-        precision_recall=precision_recall_cards(results),
+        precision_recall=precision_recall,
         rank_texts=rank_texts(),
         protocol_texts=protocol_texts,
         shown_metrics=list(METRICS),
@@ -156,19 +162,14 @@ def run_charts(report: RunReport) -> dict[str, list[Card]]:
         split, before, after = result.report.split, result.report.calibration, result.report.calibrated
         kinds = (split if after is None else f"{split}, by the network", before), (f"{split}, calibrated", after)
         found += [reliability_card(name, part) for name, part in kinds if part and any(b.count for b in part.bins)]
-    return {"training": training_cards(report.networks), "reliability": found}
-
-
-def training_cards(networks: Sequence[Sequence[Curve]]) -> list[Card]:
-    """A chart for each panel of the training curves."""
-    cards, curves = [], [curve for curve in shown_curves(networks) if any(curve.values)]
+    cards, curves = [], [curve for curve in shown_curves(report.networks) if any(curve.values)]
     for panel in dict.fromkeys(curve.panel for curve in curves):
         series = [Series(curve.name, curve.epochs, curve.values) for curve in curves if curve.panel == panel]
         last = ", ".join(f"{part.name} {part.y[-1]:.4g}" for part in series)
         label = f"{panel.capitalize()} over the epochs; at the end: {last}"
         chart = line_chart(label, series, x_label="epoch", y_label=panel)
         cards.append(Card(panel.capitalize(), f"At the end: {last}", (chart,)))
-    return cards
+    return {"training": cards, "reliability": found}
 
 
 def reliability_card(heading: str, calibration: Calibration) -> Card:
@@ -189,15 +190,3 @@ def reliability_card(heading: str, calibration: Calibration) -> Card:
     counts = [part.count for part in calibration.bins]
     lower = bar_chart(f"Atoms by predicted probability: {bins}", edges, counts, x_label="", y_label="atoms")
     return Card(heading, text, (upper, lower))
-
-
-def precision_recall_cards(results: Sequence[SplitResult]) -> list[Card]:
-    """Charts of all queries and of the predicates with the most queries, split after split."""
-    found = []
-    for split, curve in ((r.report.split, curve) for r in results for curve in r.precision_recall[:MOST_CHARTS]):
-        text = f"AP {curve.ap:.3f}, {curve.true:,} true of {curve.queries:,}"
-        series = [Series("precision", curve.recall, curve.precision, steps=True)]
-        unit = {"x_range": (0, 1), "y_range": (0, 1), "height": 180}
-        chart = line_chart(f"Precision over recall: {text}", series, x_label="recall", y_label="precision", **unit)
-        found.append(Card(f"{split}: {curve.name}", text, (chart,)))
-    return found

@@ -5,26 +5,31 @@ A part that is None or empty is left out of the page.
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import isnan
 from pathlib import Path
+from time import perf_counter, process_time
 from typing import Any, Literal
 
 import numpy as np
 
-from r2n.data.herbrand import Codes
+from r2n.data.atom_text import written_atom
+from r2n.data.herbrand import Codes, QueryPattern
 from r2n.errors import R2NError, counted
 from r2n.evaluation import by_query
+from r2n.evaluation.by_query import ByQuery, ClassifiedQueries, RankedQueries
+from r2n.evaluation.ranking import Filter, row_scores
 from r2n.evaluation.report import NOT_HELD_OUT, REASONING_HARMS, Report
+from r2n.explanation.records import Explanation
 from r2n.explanation.rules import RuleReport
 from r2n.files import read_file
+from r2n.model.memory import peak_gigabytes
 from r2n.model.model import Model
 from r2n.model.rule_report import rule_report
 from r2n.options import Options, option_text
-from r2n.reporting.answers import AnswerGroup, example_answers
-from r2n.reporting.profiling import PhaseCost
-from r2n.store.folder import RunConfig, RunFolder, read_config
-from r2n.store.trace import read_trace
+from r2n.progress import Progress, no_progress
+from r2n.store.checkpoint import read_trace
+from r2n.store.folder import RunConfig, RunFolder, flat_options, read_config
 
 EXPLAINED_SPLIT = "test"
 MOST_LISTED = 300  # rules, and predicates
@@ -33,6 +38,8 @@ MANY_RULES = 300  # with more rules a pass takes long, so fewer rules and answer
 FEW_OF_MANY, EXPLAINED_OF_MANY = 5, 2
 LOSSES, LOSSES_IF_USED = ("loss", "supervised", "semantic"), ("regularisation", "rules")
 OF_EACH_NETWORK = ("loss", "valid")
+MOST = 3
+MOST_COMPARED = 50  # of the queries that are ranked first, spread evenly: the most confident of these are shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +83,36 @@ class SplitResult:
     report: Report
     precision_recall: tuple[by_query.PrecisionRecall, ...] = ()
     ranks: tuple[by_query.RankCounts, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ExampleAnswer:
+    """An answer to a query, its truth (None if unknown), what is remarkable about it, and why it is given."""
+
+    atom: str
+    probability: float
+    truth: bool | None
+    text: str = ""
+    explanation: Explanation | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerGroup:
+    """Answers of one kind, and a sentence that says which."""
+
+    heading: str
+    text: str
+    answers: tuple[ExampleAnswer, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseCost:
+    """The cost of a phase: seconds of the clock and of all cores, and the process's peak memory since its start."""
+
+    name: str
+    seconds: float
+    cpu_seconds: float
+    peak_gigabytes: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +161,7 @@ def build_report(
     config, base = read_config(RunFolder(folder)), trained.problem.knowledge.base
     results = [SplitResult(report) for report in reports]
     for i, queries in enumerate(report.by_query for report in reports):
-        if isinstance(queries, by_query.ClassifiedQueries):
+        if isinstance(queries, ClassifiedQueries):
             results[i] = SplitResult(reports[i], precision_recall=tuple(by_query.precision_recall(queries, base)))
         elif queries is not None:
             results[i] = SplitResult(reports[i], ranks=tuple(by_query.rank_counts(queries, base)))
@@ -240,12 +277,10 @@ def _facts(trained: Model, config: RunConfig, epochs: int | None) -> Iterator[tu
 
 def option_values(options: Options, chosen: Mapping[str, str]) -> tuple[OptionValue, ...]:
     """All options; `chosen` has the reasons of those that nobody set."""
-    defaults, found = Options().model_dump(mode="json"), []
-    for section, values in options.model_dump(mode="json").items():
-        for name, value in values.items():
-            key, default = f"{section}.{name}", defaults[section][name]
-            origin = "chosen" if key in chosen else "default" if value == default else "set"
-            found.append(OptionValue(key, option_text(value), option_text(default), origin, chosen.get(key, "")))
+    defaults, found = flat_options(Options()), []
+    for key, value in flat_options(options).items():
+        origin = "chosen" if key in chosen else "default" if value == defaults[key] else "set"
+        found.append(OptionValue(key, option_text(value), option_text(defaults[key]), origin, chosen.get(key, "")))
     return tuple(found)
 
 
@@ -275,3 +310,117 @@ def figures(reports: Sequence[Report], phases: Sequence[PhaseCost]) -> tuple[tup
         found.append(("CPU-seconds", f"{sum(phase.cpu_seconds for phase in phases):,.1f}"))
         found.append(("peak memory", f"{max(phase.peak_gigabytes for phase in phases):.2f} GB"))
     return tuple(found)
+
+
+# example answers
+
+_Selection = tuple[str, str, list[tuple[int, str, int | None]]]
+"""A heading, a sentence, and queries: the code, a remark, and the code of the atom that is ranked first instead."""
+
+
+def example_answers(
+    predictor: Model, queries: ByQuery, notes: list[str], most: int | None = None
+) -> tuple[AnswerGroup, ...]:
+    """The most confident right answers and the worst ones; `most` are explained, and `notes` say why others are not."""
+    is_ranked = isinstance(queries, RankedQueries)
+    selections = _ranked(predictor, queries) if is_ranked else _classified(predictor, queries)
+    base, groups, shown = predictor.base, [], 0
+    for heading, sentence, chosen in selections:
+        codes, answers = np.array([code for code, _, _ in chosen], np.int64), []
+        probabilities = predictor.columns(codes).network
+        for (code, text, rival), name, probability in zip(chosen, base.names(codes), probabilities, strict=True):
+            explanation = None
+            if rival is not None:
+                text += f"; first is {base.names(np.array([rival], np.int64))[0]}"
+            if most is None or shown < most:
+                pair = [code] if rival is None else [rival, code]  # why it is, or why a rival is ranked above it
+                atom, *other = (written_atom(*parts) for parts in base.parts(np.array(pair, np.int64)))
+                try:
+                    explanation = predictor.explain(atom, against=next(iter(other), None))
+                except R2NError as error:
+                    notes.append(f"{atom} is not explained: {error.what}")
+            shown += 1
+            truth = True if is_ranked else bool(queries.truth[np.searchsorted(queries.atoms, code)])
+            answers.append(ExampleAnswer(name, float(probability), truth, text, explanation))
+        groups += [AnswerGroup(heading, sentence, tuple(answers))] if answers else []
+    if most is not None and shown > most:
+        notes.append(f"with so many rules, {most} of {shown} answers are explained; r2n explain explains any")
+    return tuple(groups)
+
+
+def _classified(predictor: Model, queries: ClassifiedQueries) -> Iterator[_Selection]:
+    believed = predictor.columns(queries.atoms).network > 0.5  # as shown: a calibration may move it
+    is_right, confidence = believed == queries.truth, np.abs(queries.logits)
+
+    def largest(values: np.ndarray, which: np.ndarray) -> list[tuple[int, str, int | None]]:
+        order = which[np.argsort(-values[which], kind="stable")[:MOST]]  # among equals, the first
+        return [(code, "", None) for code in queries.atoms[order].tolist()]
+
+    right = largest(confidence, np.flatnonzero(is_right & queries.truth))
+    yield "Surest right answers", "True atoms with the highest probabilities.", right
+    if not is_right.all():
+        text = "Answers on the wrong side of 0.5, the most confident first."
+        yield "Surest wrong answers", text, largest(confidence, np.flatnonzero(~is_right))
+        return
+    text = "No answer is on the wrong side of 0.5. These are the nearest to it."
+    yield "Least sure answers", text, largest(-confidence, np.arange(len(queries.atoms)))
+
+
+def _ranked(predictor: Model, queries: RankedQueries) -> Iterator[_Selection]:
+    first = np.unique(queries.atoms[queries.pessimistic == 1])
+    compared = first[np.linspace(0, len(first) - 1, min(MOST_COMPARED, len(first))).astype(np.int64)]
+    if len(compared):
+        compared = compared[np.argsort(-predictor.logits(compared), kind="stable")]
+    sample = " of an even sample" if min(MOST_COMPARED, len(first)) < len(first) else ""
+    text = f"True atoms that rank first, with the highest logits{sample}."
+    yield "Surest right answers", text, [(code, "", None) for code in compared[:MOST].tolist()]
+    ranks, base, known, last = queries.realistic, predictor.base, Filter.from_problem(predictor.problem).facts, []
+    order = np.argsort(-ranks, kind="stable")
+    order = order[ranks[order] > 1]
+    for i in order[np.sort(np.unique(queries.atoms[order], return_index=True)[1])][:MOST]:  # each atom once
+        code, position = int(queries.atoms[i]), int(queries.positions[i])
+        pattern = QueryPattern.from_base(base, int(base.decode(queries.atoms[i : i + 1])[0][0]), position)
+        row, _ = pattern.located(np.array([code]))
+        scores = row_scores(predictor.scores, pattern, row)[0].astype(np.float64)
+        codes = row[0] + pattern.stride * np.arange(pattern.candidates)
+        scores[np.isin(codes, known[known != code])] = -np.inf
+        rival = int(codes[scores.argmax()])  # the highest-ranked candidate that is not known to be true
+        remark = f"rank {ranks[i]:,.10g} of {pattern.candidates:,} at position {position + 1}"
+        last.append((code, remark, None if rival == code else rival))
+    text = "True atoms with the worst ranks. The atom that ranks first instead is explained in contrast to the truth."
+    yield "Farthest from the truth", text, last
+
+
+# the cost of phases
+
+
+@dataclass
+class Profiler:
+    """An `r2n.progress.Progress` that passes its calls on and measures each phase; repeated phases are added up."""
+
+    progress: Progress = no_progress
+    found: dict[str, PhaseCost] = field(default_factory=dict)
+    current: str | None = None
+    began: tuple[float, float] = (0.0, 0.0)
+
+    def __call__(self, phase: str, done: int, total: int) -> None:
+        """Record a call; a name other than that of the last call begins a new phase."""
+        if phase != self.current:
+            self.end()
+            self.current, self.began = phase, (perf_counter(), process_time())
+        self.progress(phase, done, total)
+
+    def end(self) -> None:
+        """End the current phase."""
+        if self.current is not None:
+            before = self.found.get(self.current, PhaseCost(self.current, 0.0, 0.0, 0.0))
+            seconds = before.seconds + perf_counter() - self.began[0]
+            cpu_seconds = before.cpu_seconds + process_time() - self.began[1]
+            self.found[self.current] = PhaseCost(self.current, seconds, cpu_seconds, peak_gigabytes())
+            self.current = None
+
+    @property
+    def costs(self) -> tuple[PhaseCost, ...]:
+        """The costs of the ended phases in the order of their beginning, to the millisecond and the megabyte."""
+        found = ((c.name, c.seconds, c.cpu_seconds, c.peak_gigabytes) for c in self.found.values())
+        return tuple(PhaseCost(name, *(round(value, 3) for value in values)) for name, *values in found)

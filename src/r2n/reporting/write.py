@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from r2n.errors import ConfigError, R2NError
+from r2n.errors import ConfigError, R2NError, refusing
 from r2n.evaluation.report import Report
 from r2n.files import json_text, write_atomically
 from r2n.model.model import Model
@@ -21,10 +21,8 @@ PAGE = "report.html"
 
 def check_writable(path: Path, option: str = "file") -> None:
     """Reject a file that cannot be written, before any work is done; `option` is where the user named it."""
-    try:
+    with refusing(f"{str(path)!r} cannot be written", f"give another {option}"):
         is_folder, has_folder = path.is_dir(), path.absolute().parent.is_dir()
-    except (OSError, ValueError) as error:
-        raise _unwritable(path, option, error) from error
     if path.suffix.lower() == ".png":
         raise ConfigError(f"'{path}' cannot be written: PNG is not supported", hint="name a .svg or .html file")
     if is_folder:
@@ -36,15 +34,8 @@ def check_writable(path: Path, option: str = "file") -> None:
 def write_file(path: Path, content: bytes | str, option: str = "file") -> None:
     """Write a file completely or not at all; text as UTF-8, with `?` for what that cannot encode."""
     check_writable(path, option)
-    try:
+    with refusing(f"{str(path)!r} cannot be written", f"give another {option}"):
         write_atomically(path, content.encode("utf-8", "replace") if isinstance(content, str) else content)
-    except (OSError, ValueError) as error:
-        raise _unwritable(path, option, error) from error
-
-
-def _unwritable(path: Path, option: str, error: Exception) -> ConfigError:
-    why = getattr(error, "strerror", None) or error
-    return ConfigError(f"{str(path)!r} cannot be written: {why}", hint=f"give another {option}")
 
 
 def write_results(folder: Path, reports: Sequence[Report], training: Training) -> tuple[dict[str, Any], list[str]]:

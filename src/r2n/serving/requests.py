@@ -1,6 +1,6 @@
 """What a request may contain, as schemas with examples, and the limits on it; /openapi.json and /api/run state them."""
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -32,11 +32,6 @@ class Limits:
     memory: int = _limit(2_048 * MEGABYTE, "{:,} bytes of memory for a worker, above the loaded run")
     waiting: int = _limit(1_000, "{:,} requests that wait for a worker")
     connections: int = _limit(512, "{:,} connections at once")
-
-    def to_markdown(self) -> str:
-        """The limits as a list."""
-        texts = {part.name: part.metadata["text"].format(getattr(self, part.name)) for part in fields(self)}
-        return "\n".join(f"- `{name}`: {text}" for name, text in texts.items())
 
 
 Text = Annotated[str, Field(max_length=TEXT)]

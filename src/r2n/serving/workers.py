@@ -69,7 +69,9 @@ def _work(session: Session, requests: Connection, replies: Connection) -> None:
             if descriptor > 2 and stat.S_ISSOCK(os.fstat(descriptor).st_mode):
                 os.dup2(nothing, descriptor)  # a connection ends when the server closes it
     torch.set_num_threads(1)  # a pool of threads does not survive a fork
-    limit_memory(session.limits.memory)
+    if STATM.exists():  # the system states the size of this process
+        most = int(STATM.read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE") + session.limits.memory
+        resource.setrlimit(resource.RLIMIT_AS, (most, most))
     server = os.getppid()
     with suppress(EOFError, BrokenPipeError):
         while os.getppid() == server:
@@ -85,14 +87,6 @@ def _work(session: Session, requests: Connection, replies: Connection) -> None:
                 sys.stderr.flush()
                 os._exit(BUG)
             replies.send(found)
-
-
-def limit_memory(more: int) -> None:
-    """Bound the address space of this process by its size plus `more` bytes, if the system states its size."""
-    if STATM.exists():
-        pages = int(STATM.read_text().split()[0])
-        most = pages * os.sysconf("SC_PAGE_SIZE") + more
-        resource.setrlimit(resource.RLIMIT_AS, (most, most))
 
 
 def run_job(session: Session, job: str, request: Any) -> list[Reply]:

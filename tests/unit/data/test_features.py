@@ -28,7 +28,7 @@ from r2n.data.knowledge_base import grown_features
 from r2n.data.records import settle
 from r2n.errors import ConfigError, DataError
 from r2n.logic.language import Language
-from r2n.store.stored_problem import problem_fingerprints
+from r2n.store.folder import problem_fingerprints
 from tests.examples import fixture
 
 THEORY = r2n.parse_theory("domain paper, person\npredicate cites(paper, paper)\npredicate wrote(person, paper)\n")

@@ -14,6 +14,7 @@ from r2n.explanation.drawing import (
     THICKEST,
     THINNEST,
     Box,
+    Node,
     Theme,
     answer_box,
     contrast_box,
@@ -21,10 +22,10 @@ from r2n.explanation.drawing import (
     explanation_svg,
     node_box,
     positioned,
+    reason_graph,
     style_sheet,
     text_width,
 )
-from r2n.explanation.reason_graph import Node, reason_graph
 from r2n.explanation.records import Belief, Counterfactual, Explanation
 from r2n.model.model import Model
 from r2n.model.run import Run

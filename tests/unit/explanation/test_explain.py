@@ -7,8 +7,7 @@ import pytest
 
 from r2n.data.problem import Problem
 from r2n.explanation import explain as module
-from r2n.explanation.counted import CountedAtom
-from r2n.explanation.explain import MOST_MEMBERS, RankedRule, ReasonTree, explain, ground_text, ranked
+from r2n.explanation.explain import MOST_MEMBERS, CountedAtom, RankedRule, ReasonTree, explain, ground_text, ranked
 from r2n.logic.parser import parse_theory
 from r2n.network.mixture import WEIGHTINGS, Weighting
 from tests.unit.explanation.small_model import code, codes, explained, predictor_of

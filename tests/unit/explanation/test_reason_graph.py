@@ -1,6 +1,6 @@
 """The graph of an explanation's atoms and ground rules."""
 
-from r2n.explanation.reason_graph import MOST_GROUND_RULES, MOST_NAMED, MOST_OF_ONE_ATOM, Edge, reason_graph
+from r2n.explanation.drawing import MOST_GROUND_RULES, MOST_NAMED, MOST_OF_ONE_ATOM, Edge, reason_graph
 from r2n.explanation.records import Belief, Member, Reason
 from tests.explanations import TRUE, chain, italy
 

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 import r2n
+from r2n.data.knowledge_base import as_trained
 from r2n.data.problem import Problem
 from r2n.errors import ConfigError, MemoryLimitError
 from r2n.grounding.full import FullGrounder
 from r2n.model import memory
 from r2n.model.memory import (
     MEMORY_SHARE,
-    as_trained,
     available_bytes,
     check_graph,
     check_memory,

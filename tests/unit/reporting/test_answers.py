@@ -12,7 +12,7 @@ from r2n.evaluation.ranking import Filter
 from r2n.explanation.records import Explanation
 from r2n.model.answers import Question
 from r2n.model.model import Model
-from r2n.reporting.answers import MOST, AnswerGroup, example_answers
+from r2n.reporting.run_report import MOST, AnswerGroup, example_answers
 from tests.explanations import italy
 from tests.unit.reporting.conftest import Kept
 

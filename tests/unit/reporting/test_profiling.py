@@ -2,15 +2,15 @@
 
 import pytest
 
-from r2n.reporting import profiling
-from r2n.reporting.profiling import PhaseCost, Profiler
+from r2n.reporting import run_report
+from r2n.reporting.run_report import PhaseCost, Profiler
 
 
 def test_a_phase_lasts_from_its_first_call_to_the_next_phase(monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[tuple[str, int, int]] = []
     now = {"perf_counter": 0.0, "process_time": 0.0, "peak_gigabytes": 0.0}
     for name in now:
-        monkeypatch.setattr(profiling, name, lambda name=name: now[name])
+        monkeypatch.setattr(run_report, name, lambda name=name: now[name])
     profiler = Profiler(lambda *given: calls.append(given))
     assert profiler.costs == ()
     for phase, seconds in (("read", 1.0), ("train", 2.0), ("train", 4.0), ("evaluate", 8.0), ("read", 16.0)):

@@ -11,11 +11,11 @@ from r2n.evaluation.report import Report
 from r2n.explanation.rules import RuleReport
 from r2n.options import Options
 from r2n.reporting import run_report
-from r2n.reporting.answers import AnswerGroup
 from r2n.reporting.pages import run_page
-from r2n.reporting.profiling import PhaseCost
 from r2n.reporting.run_report import (
+    AnswerGroup,
     OptionValue,
+    PhaseCost,
     Training,
     build_report,
     figures,

@@ -9,8 +9,7 @@ import pytest
 
 from r2n.errors import ConfigError
 from r2n.reporting import write as write_module
-from r2n.reporting.profiling import PhaseCost
-from r2n.reporting.run_report import Training, read_training
+from r2n.reporting.run_report import PhaseCost, Training, read_training
 from r2n.reporting.write import check_writable, write_file, write_page, write_results
 from tests.html_pages import faults
 from tests.unit.reporting.conftest import Kept

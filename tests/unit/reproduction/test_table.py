@@ -4,7 +4,7 @@ import pytest
 
 from r2n.datasets.benchmarks import DATASETS, load
 from r2n.errors import ConfigError
-from r2n.reproduction.paper import PAPER_COUNTRIES
+from r2n.reproduction import PAPER_COUNTRIES
 from r2n.reproduction.reproduce import ALONE, COLUMNS, table_rows
 
 

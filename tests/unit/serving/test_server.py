@@ -6,9 +6,9 @@ import pytest
 from fastapi import FastAPI
 
 from r2n.errors import ConfigError
+from r2n.serving.app import ImpatientProtocol, access_to, address, listening, make_server, read_token
 from r2n.serving.guards import LOOPBACK
 from r2n.serving.requests import Limits
-from r2n.serving.server import ImpatientProtocol, access_to, address, listening, make_server, read_token
 
 TOKEN = "a-token-of-some-length"
 

@@ -15,11 +15,10 @@ import pytest
 
 from r2n.errors import DataError
 from r2n.serving import workers
-from r2n.serving.app import create_app
+from r2n.serving.app import create_app, listening, make_server
 from r2n.serving.guards import Access, Metrics
 from r2n.serving.queries import Request, check_query
 from r2n.serving.requests import CHANGES, Limits
-from r2n.serving.server import listening, make_server
 from r2n.serving.session import Reply, Session
 from r2n.serving.workers import Workers, run_job
 

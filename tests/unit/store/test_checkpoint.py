@@ -7,8 +7,15 @@ import pytest
 import torch
 
 from r2n.errors import CheckpointError
-from r2n.store.checkpoint import MANIFEST, read_checkpoint, restore_trainer, trainer_state, write_checkpoint
-from r2n.store.trace import Trace, read_trace
+from r2n.store.checkpoint import (
+    MANIFEST,
+    Trace,
+    read_checkpoint,
+    read_trace,
+    restore_trainer,
+    trainer_state,
+    write_checkpoint,
+)
 from r2n.training.fit import Epoch, Trainer
 from tests.unit.training.toy_training import GRAPH, KNOWN, network, same, weights
 

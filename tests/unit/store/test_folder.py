@@ -18,28 +18,29 @@ import pytest
 import torch
 from safetensors.numpy import load, save
 
-from r2n.data.knowledge_base import Evidence
+from r2n.data.knowledge_base import Evidence, as_trained
 from r2n.data.problem import Problem
 from r2n.errors import CheckpointError, ConfigError
 from r2n.grounding.known_body import KnownBodyGrounder
 from r2n.grounding.store import MemoryBudget
-from r2n.model.memory import as_trained, make_device, make_source
+from r2n.model.memory import make_device, make_source
 from r2n.network.graph_sources import Counted, GroundedOnDemand, Ungrounded
 from r2n.options import GroundingOptions, Options
-from r2n.store import trace
+from r2n.store import checkpoint
+from r2n.store.checkpoint import LOCK, locked
 from r2n.store.folder import (
+    DOCUMENT,
     RunConfig,
     RunFolder,
     config_of,
     differences,
     digest,
+    problem_bytes,
+    problem_from_bytes,
     read_config,
     read_problem,
-    write_config,
     write_run,
 )
-from r2n.store.stored_problem import DOCUMENT, problem_bytes, problem_from_bytes
-from r2n.store.trace import LOCK, locked
 from tests.same_records import assert_same
 
 
@@ -195,7 +196,7 @@ def test_a_folder_that_cannot_be_written_or_read(toy: Problem, config: RunConfig
     (tmp_path / "file").write_text("")
     for path in (tmp_path / "file", tmp_path / "file" / "run", tmp_path / ("x" * 300), Path("a\0b")):
         with pytest.raises(ConfigError, match=r"cannot be written: .*\n  give another --out"):
-            write_config(RunFolder(path), config)
+            write_run(RunFolder(path), toy, config)
     (tmp_path / "config.json").mkdir()
     with pytest.raises(
         CheckpointError, match=r"config\.json cannot be read: Is a directory\n  copy the full run folder"
@@ -304,7 +305,7 @@ def test_where_there_are_no_locks_training_goes_on(
     monkeypatch.setattr("fcntl.flock", refuse(number))
     with locked(tmp_path), locked(tmp_path), locked(tmp_path / "gone"):
         pass
-    monkeypatch.setattr(trace, "fcntl", None)
+    monkeypatch.setattr(checkpoint, "fcntl", None)
     with locked(tmp_path), locked(tmp_path):
         pass
 

@@ -21,7 +21,7 @@ from r2n.logic.horn import parse_horn_rules
 from r2n.logic.language import Domain, Language, Predicate
 from r2n.logic.parser import parse_theory
 from r2n.logic.theory import Theory
-from r2n.store.stored_problem import (
+from r2n.store.folder import (
     DOCUMENT,
     problem_bytes,
     problem_fingerprints,

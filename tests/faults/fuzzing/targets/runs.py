@@ -15,8 +15,7 @@ from r2n.model.run import prepare_run
 from r2n.model.training import train_in
 from r2n.reporting.run_report import training_curves
 from r2n.store.checkpoint import read_checkpoint, trained_weights
-from r2n.store.folder import RunFolder, digest, read_config
-from r2n.store.stored_problem import problem_bytes, problem_from_bytes
+from r2n.store.folder import RunFolder, digest, problem_bytes, problem_from_bytes, read_config
 from tests.faults.fuzzing.target import Target, scratch, written
 from tests.toy_problem import write_toy_problem
 
