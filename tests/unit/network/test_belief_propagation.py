@@ -17,12 +17,10 @@ from r2n.errors import ConfigError
 from r2n.grounding.full import FullGrounder
 from r2n.grounding.ground_rules import Grounding, GroundRules
 from r2n.grounding.store import Store
-from r2n.logic.formula import And, Atom, Formula, Implies, Or, Variable
+from r2n.logic.formula import And, Atom, Implies, Variable
 from r2n.logic.theory import Rule
 from r2n.network import belief_propagation
 from r2n.network.belief_propagation import (
-    LOG_ZERO,
-    belief_layer,
     find_clash,
     infer,
     log_beliefs,
@@ -31,38 +29,9 @@ from r2n.network.belief_propagation import (
     satisfying,
 )
 from r2n.network.factor_graph import FactorGraph, known_truths
-from r2n.network.scatter import Incidence
 from tests.examples import at_most
 
 A, B = (Atom(name, (Variable("x"),)) for name in "ab")
-
-
-def one_iteration(formula: Formula, a: tuple[float, float], b: tuple[float, float]) -> list[list[float]]:
-    """New log-beliefs of two atoms in one factor."""
-    rule = Rule.explicit("g", formula)
-    graph = FactorGraph.from_grounding(Grounding((GroundRules(rule, np.array([[0, 1]]), 0.0),)))
-    beliefs = torch.tensor([a, b], dtype=torch.float64).log()
-    return belief_layer(graph.rules)(beliefs, Incidence.of(graph))[0].tolist()
-
-
-def test_or_of_the_appendix() -> None:
-    """b(x_a = 1) is the larger belief of b; b(x_a = 0) is b(x_b = 1), the only way left."""
-    of_a, of_b = one_iteration(Or((A, B)), (0.3, 0.7), (0.9, 0.1))
-    assert of_a == pytest.approx(np.log([0.1, 0.9]))
-    assert of_b == pytest.approx(np.log([0.7, 0.7]))
-
-
-def test_and_of_the_appendix() -> None:
-    """b(x_a = 1) is b(x_b = 1), and a is never false."""
-    of_a, of_b = one_iteration(And((A, B)), (0.3, 0.7), (0.9, 0.1))
-    assert of_a == pytest.approx([LOG_ZERO, np.log(0.1)])
-    assert of_b == pytest.approx([LOG_ZERO, np.log(0.7)])
-
-
-def test_an_atom_in_no_ground_rule_gets_the_empty_sum() -> None:
-    graph = FactorGraph.from_grounding(Grounding(()), atoms=np.arange(2))
-    beliefs = torch.tensor([[0.5, -1.0], [2.0, 3.0]], dtype=torch.float64)
-    assert belief_layer(())(beliefs, Incidence.of(graph))[0].tolist() == [[0.0, 0.0]] * 2
 
 
 @pytest.mark.parametrize("inputs", [1, 2, 3, 5, 8, 13, 31, 64])
