@@ -61,7 +61,7 @@ def note(found: NamedGrounding) -> None:
     event("some ground rules" if any(found) else "no ground rule")
 
 
-@at_most(120, "each grounds a world by loops, and by clingo")
+@at_most(250, "each grounds a world by loops, and by clingo")
 @given(st.one_of(worlds(), worlds(), CANDIDATE_WORLDS))
 def test_full_and_known_body_are_what_loops_and_clingo_find(world: World) -> None:
     judges = {
@@ -80,7 +80,7 @@ def test_full_and_known_body_are_what_loops_and_clingo_find(world: World) -> Non
             assert run(grounder, world) == found, "by a database"
 
 
-@at_most(150, "each grounds a world by loops")
+@at_most(300, "each grounds a world by loops")
 @given(ASKED_WORLDS, GROUNDERS)
 def test_backward_is_what_loops_find(asks: Asked, grounder: BackwardGrounder) -> None:
     world, asked = asks
@@ -140,7 +140,7 @@ def of_each(known: KnowledgeBase, found: Neighbourhoods, queries: int) -> list[N
     ]
 
 
-@at_most(60, "each grounds every query alone")
+@at_most(100, "each grounds every query alone")
 @given(ASKED_WORLDS, GROUNDERS)
 def test_each_query_has_the_neighbourhood_that_it_has_alone(asks: Asked, grounder: BackwardGrounder) -> None:
     """The neighbourhood of each query is its grounding alone, and the same with fewer others."""

@@ -1,4 +1,4 @@
-"""Backward grounding besides its oracle (`properties/test_grounding.py`): what each of many queries finds alone."""
+"""Backward grounding: by hand, what each of many queries finds alone, the steps of a search and rounds of proof."""
 
 import numpy as np
 import pytest
@@ -8,6 +8,7 @@ from r2n.grounding import backward
 from r2n.grounding.backward import BackwardGrounder, Search
 from r2n.grounding.store import Store
 from r2n.logic.parser import parse_theory
+from tests.oracles import grounding as oracle
 from tests.oracles.grounding import GroundAtom, World, members_of
 from tests.strategies import codes_of, knowledge_of
 from tests.unit.grounding.small_knowledge import codes, knowledge, named
@@ -18,6 +19,46 @@ DECLARED = "domain d = {a, b, c}\npredicate p(d)\npredicate q(d)\npredicate r(d)
 def atoms(text: str) -> list[GroundAtom]:
     """`p(a) e(a,b)` as names."""
     return [(atom[: atom.index("(")], *atom[atom.index("(") + 1 : -1].split(",")) for atom in text.split()]
+
+
+def ground(rules: str, facts: str, asked: str, width: int, depth: int) -> list[list[str]]:
+    """The ground rules of all rules as text; what plain loops find is asserted to be the same."""
+    theory = parse_theory(DECLARED + rules)
+    world = World(theory, members_of(theory.domains, {}), frozenset(atoms(facts)))
+    known = knowledge_of(world)
+    queries = codes_of(known.base, known.language, atoms(asked))
+    grounding = BackwardGrounder(width, depth).ground(Store(known), queries)
+    found = [[known.base.names(row) for row in part.atoms] for part in grounding.ground_rules]
+    expected = oracle.rows(world, oracle.backward(world, atoms(asked), width, depth))
+    assert found == [[[f"{p}({', '.join(c)})" for p, *c in row] for row in per_rule] for per_rule in expected]
+    return [row for per_rule in found for row in per_rule]
+
+
+QR, QS = "rule r: p(x) -> q(x)\n", "rule s: q(x) -> r(x)\n"
+TRANSITIVE = "rule t: e(x, y) & e(y, z) -> e(x, z)\n"
+NEGATED = f"{QR}rule s: p(x) & !q(x) -> r(x)\n"
+
+
+@pytest.mark.parametrize(
+    ("rules", "facts", "asked", "options", "expected"),
+    [
+        pytest.param(QR + QS, "p(a)", "r(a)", (1, 1), [], id="an unknown atom is asked in the next step"),
+        pytest.param(QR + QS, "p(a)", "r(a)", (1, 2), ["p(a) q(a)", "q(a) r(a)"], id="and proved there"),
+        pytest.param(QR + QS, "p(b)", "r(a)", (1, 2), [], id="what is not proved is pruned"),
+        pytest.param(TRANSITIVE, "e(a,b) e(b,b)", "e(a,b)", (0, 1), ["e(a,b) e(b,b) e(a,b)"], id="the query as anchor"),
+        pytest.param("implicit i: [p(x), q(y)]", "", "q(b)", (0, 1), [f"p({x}) q(b)" for x in "abc"], id="implicit"),
+        pytest.param(NEGATED, "p(a)", "r(a) q(a)", (2, 2), ["p(a) q(a)"], id="a proof of a negative proves nothing"),
+    ],
+)
+def test_by_hand(rules: str, facts: str, asked: str, options: tuple[int, int], expected: list[str]) -> None:
+    found = [" ".join(atom.replace(", ", ",") for atom in row) for row in ground(rules, facts, asked, *options)]
+    assert found == expected
+
+
+def test_proofs_take_as_many_rounds_as_there_are_steps() -> None:
+    rules, asked = f"{QR}{QS}rule t: r(x) -> e(x, x)", "q(a) r(a) e(a,a)"
+    assert ground(rules, "p(a)", asked, width=1, depth=1) == [["p(a)", "q(a)"]]
+    assert len(ground(rules, "p(a)", asked, width=1, depth=2)) == 3
 
 
 def test_without_queries_there_is_nothing_to_ground_around() -> None:
