@@ -48,10 +48,10 @@ run: $(CORE)     ## the main job: train on countries-s3, show its metrics beside
 # CHECKS=1: shapes and types at every call of r2n, as `make test-all` has them; that takes twice as long.
 CHECKS ?= 0
 test: $(TEST)    ## the tests, without the slow ones
-	R2N_TYPE_CHECKS=$(CHECKS) OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --maxprocesses=8 -m "not slow and $(ELSEWHERE)"
+	R2N_TYPE_CHECKS=$(CHECKS) OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --maxprocesses=8 --dist worksteal -m "not slow and $(ELSEWHERE)"
 
 test-lowest: $(LOWEST) ## the tests of `make test` with the lowest versions that pyproject.toml allows, in .venv-lowest
-	R2N_TYPE_CHECKS=$(CHECKS) OMP_NUM_THREADS=1 $(LOWEST_VENV)/bin/python -m pytest -n $(JOBS) --maxprocesses=8 -m "not slow and $(ELSEWHERE)"
+	R2N_TYPE_CHECKS=$(CHECKS) OMP_NUM_THREADS=1 $(LOWEST_VENV)/bin/python -m pytest -n $(JOBS) --maxprocesses=8 --dist worksteal -m "not slow and $(ELSEWHERE)"
 
 test-all: $(JUDGES) ## all tests, and how much of the sources they cover (that takes several times as long)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --maxprocesses=8 -m "$(ELSEWHERE)" --hypothesis-profile free --cov

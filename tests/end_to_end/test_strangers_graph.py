@@ -65,7 +65,7 @@ def test_it_trains_with_nothing_but_a_problem_file(case: str, tmp_path: Path) ->
     (spoil, chosen), folder = CASES[case], tmp_path / "graph"
     generate(SMALL, folder)
     spoil(folder)
-    changes = ["--set", "training.epochs=1", "--set", "model.dim=8"]  # for speed alone
+    changes = ["--set=training.epochs=1", "--set=model.dim=8", "--no-report", "--no-baseline"]  # for speed alone
     result = CliRunner().invoke(app, ["train", str(folder), "--json", "--out", str(folder / "run"), *changes])
     assert result.exit_code == 0, result.output
     assert f"chosen: {chosen}" in result.stderr

@@ -228,6 +228,10 @@ def main() -> None:
     import torch
     import torch._dynamo  # an optimiser imports it when it is made
 
+    import r2n.cli
+    import r2n.model.training
+    import r2n.reporting.write  # noqa: F401
+
     torch.set_num_threads(1)  # a pool of threads would not outlive a fork
     for line in sys.stdin:
         order = json.loads(line)

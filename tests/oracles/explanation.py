@@ -3,6 +3,8 @@
 from collections.abc import Collection, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 import torch
@@ -29,8 +31,9 @@ class Rerun:
     reciprocal: bool = False
     without_rule: str | None = None
     _graphs: dict[int, FactorGraph] = field(default_factory=dict, init=False)  # nothing is grounded twice
+    _logits: dict[Any, float] = field(default_factory=dict, init=False)  # or computed twice
 
-    @property
+    @cached_property
     def knowledge(self) -> KnowledgeBase:
         return with_reciprocals(self.known) if self.reciprocal else self.known
 
@@ -80,11 +83,11 @@ class Rerun:
 
     def logit(self, code: int, without: Collection[GroundRule] = NOTHING, layers: int | None = None) -> float:
         """The mean over networks and directions; read off an earlier layer where `layers` says so."""
-        found = []
-        for direction in self.directions(code):
+        key, found = (code, frozenset(without), layers), []
+        for direction in self.directions(code) if key not in self._logits else ():
             graph = left_out(self.graph(direction), without)
             found += [self._read_off(truncated(network, layers), graph, direction) for network in self.networks]
-        return sum(found) / len(found)
+        return self._logits.setdefault(key, sum(found) / max(1, len(found)))
 
     def _read_off(self, network: R2N, graph: FactorGraph, code: int, hidden: int | None = None) -> float:
         known = known_states(self.base, graph.atoms, self.knowledge.evidence)

@@ -13,6 +13,7 @@ import pytest
 import torch
 from sklearn.metrics import average_precision_score
 
+from r2n.data.problem import Problem
 from r2n.datasets.benchmarks import load
 from r2n.grounding.full import FullGrounder
 from r2n.grounding.store import Store
@@ -45,10 +46,18 @@ def facts(fold: int, file: str) -> list[tuple[str, str, str, bool]]:
 
 
 @cache
+def flipped_of(name: str, folder: Path) -> Problem:
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("R2N_DATA", str(folder))
+        return load(name)
+
+
+@cache
 def labels(fold: int) -> dict[Atom, bool]:
     return {(predicate, a, b): truth for predicate, a, b, truth in facts(fold, "queries")}
 
 
+@cache
 def same_paper(folds: tuple[int, ...]) -> set[Pair]:
     """What stands in citations that are stated to be the same, in all these folds together."""
     known = [fact for fold in folds for fact in facts(fold, "facts")]
@@ -106,6 +115,7 @@ def jaccard(one: set[str], other: set[str]) -> float:
     return len(one & other) / max(1, len(one | other))
 
 
+@cache
 def has_words(fold: int) -> dict[str, set[str]]:
     found = defaultdict(set)
     for predicate, thing, word, _ in facts(fold, "facts"):
@@ -159,23 +169,20 @@ def test_no_label_of_the_test_fold_is_in_training_or_validation(fold: int, joine
             assert not asked & {bare(name) for name in names(part.atoms)}
 
 
-@pytest.fixture
-def flipped_data(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def flipped_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder as R2N_DATA is, where every label of the fold S1 says the contrary."""
-    copytree(FOLDER, tmp_path / "cora")
-    queries = tmp_path / "cora" / "S1" / "queries"
+    folder = tmp_path_factory.mktemp("flipped")
+    copytree(FOLDER, folder / "cora")
+    queries = folder / "cora" / "S1" / "queries"
     lines = queries.read_text().splitlines()
     queries.write_text("\n".join(line[1:] if line.startswith("!") else f"!{line}" for line in lines if line.strip()))
-    return tmp_path
+    return folder
 
 
 @pytest.mark.parametrize("name", ["cora-s1", pytest.param("cora-s1-joined", marks=pytest.mark.slow)])
-def test_the_labels_of_the_test_fold_change_nothing_that_is_known(
-    name: str, flipped_data: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    problem = problem_of(name)
-    monkeypatch.setenv("R2N_DATA", str(flipped_data))
-    flipped = load(name)
+def test_the_labels_of_the_test_fold_change_nothing_that_is_known(name: str, flipped_data: Path) -> None:
+    problem, flipped = problem_of(name), flipped_of(name, flipped_data)
     np.testing.assert_array_equal(flipped.test.atoms, problem.test.atoms)
     np.testing.assert_array_equal(flipped.test.truth, ~problem.test.truth)  # else the test would see nothing
     for one, other in ((problem, flipped), (problem.with_valid_as_evidence(), flipped.with_valid_as_evidence())):
@@ -193,16 +200,15 @@ def test_the_labels_of_the_test_fold_change_nothing_that_is_known(
 
 
 def test_the_vocabulary_is_that_of_training_constants_and_test_labels_train_nothing(
-    flipped_data: Path, monkeypatch: pytest.MonkeyPatch
+    flipped_data: Path,
 ) -> None:
     """One epoch of the row R2NS, which is told the validation labels, with the labels of the test fold and against."""
     (row,) = (found for found in table_rows("cora") if found.row == "R2NS")
     problem = problem_of("cora-s1")
-    monkeypatch.setenv("R2N_DATA", str(flipped_data))
     options = row.options(problem.options).changed(["training.epochs=1"])
     assert options.training.with_valid
     runs = []
-    for given in (problem, load("cora-s1")):
+    for given in (problem, flipped_of("cora-s1", flipped_data)):
         runs.append(prepare_run(given, options, 0))  # sets the seed, so it is trained at once
         assert [epoch.number for epoch in runs[-1].trainer] == [1]
     embedding = runs[0].model.atom_embedding

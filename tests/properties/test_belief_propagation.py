@@ -101,7 +101,7 @@ def test_textbook_inference_is_exact_on_trees(dice: Random) -> None:
     best = infer(graph, given, method="max-product", iterations=2 * atoms)
     assert (best[:, 1] - best[:, 0]).tolist() == pytest.approx(oracle.max_marginals(table), abs=1e-9)
     if one_in(5, dice):  # damping leads to the same end
-        damped = infer(graph, given, method="sum-product", iterations=60 * atoms, damping=0.3)
+        damped = infer(graph, given, method="sum-product", iterations=12 * atoms, damping=0.3)
         torch.testing.assert_close(damped, sums, rtol=0, atol=1e-6)
 
 

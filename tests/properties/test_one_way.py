@@ -109,14 +109,14 @@ def test_a_row_of_candidates_has_the_logits_of_its_atoms(strategy: str, seed: in
     source = GroundedOnDemand.from_knowledge(asked.knowledge, STRATEGIES[strategy].grounder)
     logits = AtomLogits(asked.network, source, asked.knowledge.evidence)
     for start, end in pairwise(base.offsets):
-        assert_rows_are_their_atoms(logits, base, start + dice.integers(0, max(1, end - start), 5 * (end > start)))
+        assert_rows_are_their_atoms(logits, base, start + dice.integers(0, max(1, end - start), 2 * (end > start)))
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_the_worlds_are_worth_asking_about(strategy: str) -> None:
     """Ground rules reach many of the atoms that are asked for."""
     reached = 0
-    for asked in map(draw, PROBLEMS[::2]):
+    for asked in map(draw, PROBLEMS[::5]):
         for atom in named_atoms(asked.knowledge, asked.codes[:BY_LOOPS]):
             found = oracle.rows(asked.world, STRATEGIES[strategy].alone(asked.world, atom))
             reached += any(atom in row for per_rule in found for row in per_rule)
@@ -156,7 +156,7 @@ def problem_of(seed: int, *changes: str) -> Problem:
     )
 
 
-@pytest.mark.parametrize("seed", first_of(PROBLEMS, 8))
+@pytest.mark.parametrize("seed", first_of(PROBLEMS, len(STRATEGIES)))
 def test_evaluate_and_predict_agree_on_random_problems(seed: int, tmp_path: Path) -> None:
     strategy = list(STRATEGIES)[seed % len(STRATEGIES)]
     problem = problem_of(seed, *STRATEGIES[strategy].options)

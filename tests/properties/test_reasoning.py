@@ -43,7 +43,7 @@ from tests.oracles.message_passing import Choices
 from tests.strategies import named_atoms
 from tests.theory_strategies import dice, one_in
 
-HEAVY = at_most(25, "each runs a layer by loops over ground rules")
+HEAVY = at_most(15, "each runs a layer by loops over ground rules")
 DIM = 3
 CLOSE: dict[str, Any] = {"rtol": 1e-9, "atol": 1e-9}  # float64: far below the 1e-5 that is promised
 

@@ -31,7 +31,7 @@ ALPHABET = {
 
 
 @pytest.mark.parametrize("suffix", list(ALPHABET))
-@at_most(40, "each writes and reads files in every format")
+@at_most(25, "each writes and reads files in every format")
 @given(data=st.data())
 def test_any_text_comes_back_as_it_was(suffix: str, data: st.DataObject) -> None:
     constant = ALPHABET[suffix]

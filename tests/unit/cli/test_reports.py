@@ -13,7 +13,7 @@ from tests.html_pages import Page, faults
 from tests.toy_problem import write_toy_problem
 
 runner = CliRunner()
-QUICK = ("--set", "training.epochs=5")
+QUICK = ("--no-baseline", "--set", "training.epochs=2")
 
 
 def invoke(*arguments: object, code: int = 0) -> str:
@@ -49,7 +49,7 @@ def test_why_options_were_chosen_is_kept(tmp_path: Path) -> None:
     folder = write_toy_problem(tmp_path / "towns", epochs=2)
     problem = folder / "problem.toml"
     problem.write_text(problem.read_text().replace("corrupted_positions = [-1]\n", ""))
-    told = invoke("train", folder, "--out", tmp_path / "run")
+    told = invoke("train", folder, "--no-baseline", "--out", tmp_path / "run")
     assert "chosen: training.corrupted_positions" in told
     kept = json.loads((tmp_path / "run" / "report.json").read_text())["chosen"]
     assert list(kept) == ["training.corrupted_positions"]

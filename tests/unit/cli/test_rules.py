@@ -20,7 +20,7 @@ runner = CliRunner()
 @pytest.fixture(scope="module")
 def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("rules")
-    write_false_rule_problem(folder / "towns", towns=48, epochs=80)
+    write_false_rule_problem(folder / "towns", towns=48, epochs=20)
     invoke("train", str(folder / "towns"), "--out", str(folder / "run"), "--no-report", "--no-baseline")
     return folder / "run"
 

@@ -105,7 +105,7 @@ def test_a_ranking_of_a_sample_says_so(tmp_path: Path) -> None:
     small = ("training.epochs=1", "model.dim=4", "model.reasoner=none")
     changes = [part for change in small for part in ("--set", change)]
     run = str(tmp_path / "run")
-    invoke("train", "nations", "--out", run, *changes)
+    invoke("train", "nations", "--out", run, "--no-report", "--no-baseline", *changes)
     full = json.loads(invoke("evaluate", run, "--json"))
     document = json.loads(invoke("evaluate", run, "--sample", "50", "--seed", "3", "--json"))
     assert full["intervals"] == {}
@@ -148,8 +148,10 @@ def test_memory_is_handed_on_in_bytes(tmp_path: Path, monkeypatch: pytest.Monkey
 def test_a_run_is_resumed_with_its_own_options(tmp_path: Path) -> None:
     problem, out = str(write_toy_problem(tmp_path / "towns")), str(tmp_path / "run")
     begun = ("--out", out, "--seed", "4", "--set", "training.epochs=3", "--set", "model.dim=4")
-    full = json.loads(invoke("train", problem, *begun, "--json"))
-    result = runner.invoke(app, ["train", problem, "--out", out, "--resume", "--set", "training.epochs=3", "--json"])
+    full = json.loads(invoke("train", problem, "--no-report", *begun, "--json"))
+    result = runner.invoke(
+        app, ["train", problem, "--no-report", "--out", out, "--resume", "--set", "training.epochs=3", "--json"]
+    )
     assert result.exit_code == 0, result.output
     assert json.loads(result.stdout) == full
     assert "note: resumed with the run's own options: model.dim = 4 (the problem file: 8)" in result.stderr

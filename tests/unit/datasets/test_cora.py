@@ -1,5 +1,6 @@
 """Cora in small, from files of a few lines: who is told what, and what stands apart."""
 
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,8 @@ FOLD = {
     "SameTitle(Title_t_,Title_t_{i}_)\n!SameTitle(Title_t_{i}_,Title_t_)\nSameVenue(Venue_v_{i}_,Venue_v_)\n"
     "!SameAuthor(Author_a_b_{i}_,Author_a_)\n!SameVenue(Venue_v_,Venue_v_{i}_)\n",
 }
+
+known = cache(load)  # problems are frozen: tests that spoil no file share them
 
 
 @pytest.fixture(autouse=True)
@@ -37,7 +40,7 @@ def labels(problem: Problem, split: str) -> set[str]:
 
 
 def test_test_is_the_fold_valid_the_next_and_train_the_rest_without_their_atoms() -> None:
-    problem = load("cora-s4-joined")
+    problem = known("cora-s4-joined")
     assert labels(problem, "test") == {
         "SameAuthor(Author_a_, Author_a_)",
         "SameAuthor(Author_a_, Author_a_b_4_)",
@@ -52,11 +55,13 @@ def test_test_is_the_fold_valid_the_next_and_train_the_rest_without_their_atoms(
     train = {name for name in labels(problem, "train") if "SamePaper" not in name}
     assert len(train) == 18
     assert not any(i in name for name in train for i in ("4", "5"))
-    assert "SameAuthor(Author_a_, Author_a_b_1_)" in labels(load("cora-s5-joined"), "valid"), "after the last the first"
+    assert "SameAuthor(Author_a_, Author_a_b_1_)" in labels(known("cora-s5-joined"), "valid"), (
+        "after the last the first"
+    )
 
 
 def test_same_paper_follows_from_the_facts_of_each_fold_or_of_all() -> None:
-    joined, own = (labels(load(f"cora-s1{kind}"), "train") for kind in ("-joined", ""))
+    joined, own = (labels(known(f"cora-s1{kind}"), "train") for kind in ("-joined", ""))
     papers = {name for name in joined if "SamePaper" in name}
     assert papers == {
         f"SamePaper({kind}_, {kind}_{i}_)".replace("Author_a_, Author_a_", "Author_a_, Author_a_b_")
@@ -69,7 +74,7 @@ def test_same_paper_follows_from_the_facts_of_each_fold_or_of_all() -> None:
 
 
 def test_texts_are_names_and_rules_are_the_papers() -> None:
-    knowledge = load("cora-s1").knowledge
+    knowledge = known("cora-s1").knowledge
     authors = knowledge.features["author"]
     texts = dict(zip((knowledge.language.constants[i] for i in authors.constants), authors.texts or (), strict=True))
     assert texts["S1:Author_a_b_1_"] == "a_b_1_"
@@ -79,18 +84,18 @@ def test_texts_are_names_and_rules_are_the_papers() -> None:
 
 @pytest.mark.parametrize("kind", ["", "-joined"])
 def test_cuts_leave_out_what_is_easy(kind: str) -> None:
-    problem = load(f"cora-s1{kind}")
+    problem = known(f"cora-s1{kind}")
     names = problem.knowledge.base.names(problem.test.atoms)
     found = cuts_of_test(problem)
     reflexive = [name for name, kept in zip(names, found["not_reflexive"], strict=True) if not kept]
     assert [name.replace("S1:", "") for name in reflexive] == ["SameAuthor(Author_a_, Author_a_)"]
     assert found["new"].tolist() == found["not_reflexive"].tolist(), "the only shared atom is reflexive"
-    assert cuts_of_test(load("nations")) == {}
+    assert cuts_of_test(known("nations")) == {}
 
 
 @pytest.mark.parametrize("kind", ["", "-joined"])
 def test_wrong_lines_raise_or_are_told_in_the_report(kind: str, folds: Path) -> None:
-    plain = load(f"cora-s1{kind}")
+    plain = known(f"cora-s1{kind}")
     for file, more in (("S1/queries", "SameAuthor(Author_a_)\nSameTitle(\n"), ("S2/facts", "Author(B1\nVenue(B1)\n")):
         with (folds / file).open("a") as lines:
             lines.write(more)

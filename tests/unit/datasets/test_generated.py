@@ -11,6 +11,7 @@ from r2n.data.problem import load_problem
 from r2n.datasets import generated
 from r2n.datasets.generated import LARGE, GeneratedGraph, GraphOptions, PlantedRule, generate
 from r2n.errors import ConfigError
+from tests.examples import first_of
 
 ONE = GraphOptions(20_000, None, 6, 8, communities=1, seed=3)
 SMALL = GraphOptions(600, 80, 5, 20, communities=6)
@@ -35,7 +36,7 @@ def test_there_are_as_many_facts_as_wanted_each_once(
     assert facts.min() >= 0
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", first_of(range(3), 1))
 def test_as_many_facts_are_noise_as_wanted(seed: int) -> None:
     """Where walks of rules end alike, more is stated."""
     options = GraphOptions(seed=seed)

@@ -24,11 +24,6 @@ def one_row(scores: list[float], true: int) -> tuple[float, float, float]:
     return found.optimistic[0], found.realistic[0], found.pessimistic[0]
 
 
-def test_equals_stand_before_and_behind_and_half_and_half() -> None:
-    assert one_row([3.0, 1.0, 1.0, 1.0, 0.0], true=2) == (2, 3, 4)
-    assert one_row([3.0, 1.0, 1.0, 0.0], true=1) == (2, 2.5, 3)
-
-
 def test_scores_that_differ_in_the_last_bits_are_equal() -> None:
     assert one_row([5e-4, 5.0001e-4, 6e-4], true=0) == (2, 2.5, 3)  # what is left of sums of about 1
     for scale in (1.0, 1e30):
@@ -52,16 +47,6 @@ def test_nan_is_refused() -> None:
 def test_a_true_candidate_outside_its_row_is_refused(true: int) -> None:
     with pytest.raises(DataError, match="the true candidate of a row is not one of its 2 candidates"):
         ranks(np.zeros((2, 2)), np.array([0, 1]), np.array([0, true]))
-
-
-def test_ranking_metrics_by_hand() -> None:
-    found = ranking_metrics(np.array([1.0, 1.5, 3.0, 10.0, 11.0]))
-    assert found == {
-        "mrr": pytest.approx((1 + 2 / 3 + 1 / 3 + 1 / 10 + 1 / 11) / 5),
-        "hits@1": 0.2,
-        "hits@3": 0.6,
-        "hits@10": 0.8,
-    }
 
 
 def test_nothing_gives_nan_and_no_warning() -> None:

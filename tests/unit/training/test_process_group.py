@@ -41,7 +41,7 @@ KINDS = {
 
 @cache
 def toy() -> Problem:
-    return load_problem(write_toy_problem(Path(mkdtemp()) / "towns", epochs=3))
+    return load_problem(write_toy_problem(Path(mkdtemp()) / "towns", epochs=2))
 
 
 def trainers(kind: str, count: int) -> list[Trainer]:
