@@ -18,7 +18,7 @@ import torch
 import typer
 
 import r2n
-from r2n.explanation.neighbourhood import Changes, Neighbourhood
+from r2n.explanation.counterfactuals import Changes, Neighbourhood
 from r2n.model.run import prepare_run
 from r2n.network.factor_graph import FactorGraph, known_states
 

@@ -67,7 +67,7 @@ def alone(run: Path, queries: list[str], requests: int) -> float:
     """Queries a second by one caller of the model itself, with the same JSON made of the answers."""
     from r2n.serving.app import preload
     from r2n.serving.queries import answer_queries
-    from r2n.serving.requests import Limits
+    from r2n.serving.session import Limits
 
     session = preload(run, Limits())
     started = perf_counter()

@@ -23,8 +23,7 @@ from r2n.data.problem import Problem
 from r2n.evaluation.calibrate import Calibrated
 from r2n.evaluation.metrics import average_precision, calibration
 from r2n.model.calibration import calibrate
-from r2n.model.evaluation import evaluate_split
-from r2n.model.run import prepare_ensemble
+from r2n.model.run import evaluate_split, prepare_ensemble
 from r2n.model.training import train_in
 from r2n.options import Options
 from r2n.reproduction.reproduce import table_rows

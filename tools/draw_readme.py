@@ -20,7 +20,7 @@ from PIL import Image
 
 from r2n.cli import app
 from r2n.explanation.drawing import explanation_svg
-from r2n.explanation.text import explanation_text
+from r2n.explanation.records import explanation_text
 from r2n.model.model import Model
 
 IMAGES = Path(__file__).resolve().parents[1] / "docs" / "images"

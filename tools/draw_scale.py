@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from r2n.reporting.charts import Series, line_chart
+from r2n.reporting.pages import Series, line_chart
 
 DOCS = Path(__file__).parents[1] / "docs"
 COMMANDS = {"generate": "generate", "duckdb": "ground, arrays and DuckDB", "spark": "ground, Spark, local[2]"}

@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 
 from playwright.sync_api import Locator, Route, expect
 
-from r2n.explanation.text import probability_text
+from r2n.explanation.records import probability_text
 from tests.browser.watched_page import Look, WatchedPage
 
 Open = Callable[..., WatchedPage]

@@ -9,8 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from r2n.cli import app
-from r2n.serving.requests import Limits
-from r2n.serving.session import Session
+from r2n.serving.session import Limits, Session
 from r2n.serving.workers import run_job
 from tests.command_line import invoke
 from tests.html_pages import Page, faults

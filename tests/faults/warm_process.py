@@ -230,7 +230,7 @@ def main() -> None:
 
     import r2n.cli
     import r2n.model.training
-    import r2n.reporting.write  # noqa: F401
+    import r2n.reporting.pages  # noqa: F401
 
     torch.set_num_threads(1)  # a pool of threads would not outlive a fork
     for line in sys.stdin:

@@ -8,8 +8,7 @@ from hypothesis import given
 from rich.cells import cell_len
 
 from r2n.explanation.drawing import Box, answer_box, explanation_svg, node_box, positioned, reason_graph
-from r2n.explanation.records import Explanation, Reason
-from r2n.explanation.text import LONGEST_NAME, Line, explanation_text, render
+from r2n.explanation.records import LONGEST_NAME, Explanation, Line, Reason, explanation_text, render
 from r2n.reporting.pages import REPLACED, explanation_page
 from r2n.visible import printable, shortened
 from tests.examples import at_most

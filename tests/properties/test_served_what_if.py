@@ -15,8 +15,7 @@ from starlette.testclient import TestClient
 from r2n.model.model import Model
 from r2n.serving.app import create_app
 from r2n.serving.guards import Access
-from r2n.serving.requests import Limits
-from r2n.serving.session import Session
+from r2n.serving.session import Limits, Session
 from tests.examples import at_most
 from tests.served_problem import write_served_run
 from tests.toy_problem import HELD_OUT, TOWNS, valley_of

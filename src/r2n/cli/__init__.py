@@ -10,9 +10,8 @@ import typer
 from r2n import __version__
 from r2n.cli.prediction import explain, infer, predict, rules
 from r2n.cli.problems import check, datasets_app, ground, mine
-from r2n.cli.reports import compare, report, reproduce, serve
+from r2n.cli.runs import compare, evaluate, report, reproduce, serve, train
 from r2n.cli.screen import ClearErrors, print_interrupt, watch_interrupts
-from r2n.cli.training import evaluate, train
 
 app = typer.Typer(cls=ClearErrors, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 for command in check, ground, mine, train, evaluate, predict, explain, rules, serve, infer, report, compare, reproduce:

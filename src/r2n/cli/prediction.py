@@ -95,8 +95,14 @@ def predict(
 ) -> None:
     """Ask a trained network: one question, or a file of queries."""
     from r2n.model.answers import Question
-    from r2n.model.jobs import PredictionJob, predict_file
-    from r2n.model.questions import AnswerOptions, answer_table, check_output, questions_table
+    from r2n.model.questions import (
+        AnswerOptions,
+        PredictionJob,
+        answer_table,
+        check_output,
+        predict_file,
+        questions_table,
+    )
 
     if (question is None) == (queries is None):
         hint = 'r2n predict RUN "p(a, ?)", or --queries FILE'
@@ -191,9 +197,8 @@ def explain(
 ) -> None:
     """Say why a trained network answers as it does, and what would flip the answer."""
     from r2n.explanation.drawing import explanation_svg
-    from r2n.explanation.text import explanation_tree
-    from r2n.reporting.pages import explanation_page
-    from r2n.reporting.write import check_writable, write_file
+    from r2n.explanation.records import explanation_tree
+    from r2n.reporting.pages import check_writable, explanation_page, write_file
 
     files = [(option, path) for option, path in (("--html", html), ("--svg", svg)) if path is not None]
     for option, path in files:

@@ -25,8 +25,7 @@ from r2n.grounding.spark import SparkEngine
 from r2n.grounding.store import MemoryBudget, Store
 from r2n.grounding.strategies import make_engine, make_grounder, reached_by
 from r2n.logic.theory import Rule, printed_predicate
-from r2n.mining.constraints import mine_constraints
-from r2n.mining.mine import MiningOptions, check_theory_path, mine_rules, mined_theory, write_theory
+from r2n.mining.mine import MiningOptions, check_theory_path, mine_constraints, mine_rules, mined_theory, write_theory
 from r2n.model.choices import choose_options
 from r2n.model.memory import parse_size
 from r2n.model.preflight import cost_warnings, preflight_warnings

@@ -14,8 +14,11 @@ from xml.etree.ElementTree import Element, SubElement, tostring
 from rich.cells import cell_len
 
 from r2n.errors import counted
-from r2n.explanation.records import Belief, Explanation, LayerBelief, Reason
-from r2n.explanation.text import (
+from r2n.explanation.records import (
+    Belief,
+    Explanation,
+    LayerBelief,
+    Reason,
     all_reasons,
     answer_texts,
     condition_texts,

@@ -10,9 +10,17 @@ import torch
 from jaxtyping import Bool, Float, Int64
 
 from r2n.data.herbrand import QueryPattern, RowIndex
-from r2n.explanation.counterfactuals import Counterfactuals, Flip
+from r2n.explanation.counterfactuals import (
+    HIDDEN,
+    NO_CODES,
+    NO_PAIRS,
+    Changes,
+    Counterfactuals,
+    ExplainedModel,
+    Flip,
+    Neighbourhood,
+)
 from r2n.explanation.features import input_reasons
-from r2n.explanation.neighbourhood import HIDDEN, NO_CODES, NO_PAIRS, Changes, ExplainedModel, Neighbourhood
 from r2n.explanation.records import Contrast, Explanation, Fidelity, LayerBelief, Member, Reason
 from r2n.grounding.backward import BackwardGrounder
 from r2n.grounding.counting import PatternCounts, RuleCounts

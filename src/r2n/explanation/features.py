@@ -15,7 +15,7 @@ from torch.func import functional_call
 from r2n.data.features import WORD
 from r2n.data.herbrand import Codes, closed_atoms
 from r2n.data.knowledge_base import KnowledgeBase
-from r2n.explanation.neighbourhood import graph_around
+from r2n.explanation.counterfactuals import graph_around
 from r2n.explanation.records import FeatureEffect, InputReasons, Similar
 from r2n.network.collate import GraphBatch
 from r2n.network.constant_embedding import Channel, ConstantEmbedding, FeatureEncoder, ModuleChannel, WordChannel

@@ -1,18 +1,28 @@
-"""Mining: Horn rules that hold in the evidence of a knowledge base, with their counts, and the theory file of them."""
+"""Mining: Horn rules and constraints that hold in the evidence of a knowledge base, and the theory file of them.
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+Constraints rule out candidates of a query.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import count
 from pathlib import Path
 from time import monotonic
+from typing import Literal, get_args
 
-from r2n.data.knowledge_base import KnowledgeBase
+import numpy as np
+from jaxtyping import Bool, Int64
+from scipy.sparse import csr_array
+
+from r2n.data.herbrand import HerbrandBase
+from r2n.data.knowledge_base import Evidence, KnowledgeBase
 from r2n.data.problem import Problem
 from r2n.errors import ConfigError, TheoryError
 from r2n.files import write_atomically
+from r2n.logic.formula import Atom, Formula, Implies, Not, Unequal, Variable
+from r2n.logic.language import Predicate
 from r2n.logic.parser import THEORY_SUFFIX
-from r2n.logic.theory import Theory
-from r2n.mining.constraints import Constraint, constraint_rules
+from r2n.logic.theory import Rule, Theory
 from r2n.mining.searches import (
     Ends,
     Found,
@@ -20,10 +30,166 @@ from r2n.mining.searches import (
     MiningOptions,
     PathWalker,
     StepGraph,
+    binary_predicates,
     search_constant_rules,
     search_paths,
 )
 from r2n.progress import Progress, no_progress
+
+Kind = Literal["irreflexive", "asymmetric", "functional", "inverse-functional", "disjoint"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+
+EXPECTED_MEETINGS = 3.0
+"""The least number of pairs that two predicates would share by chance, for it to matter that they share none."""
+
+_X, _Y, _Z = Variable("x"), Variable("y"), Variable("z")
+
+
+@dataclass(frozen=True, slots=True)
+class Constraint:
+    """What facts of one predicate, or of two, never do, but for `exceptions` of `support`.
+
+    | kind | says | support counts | exceptions among them |
+    |---|---|---|---|
+    | irreflexive | !p(x, x) | facts of p | loops p(x, x) |
+    | asymmetric | p(x, y) -> !p(y, x), x != y | facts p(x, y) with an atom p(y, x) | those with a fact p(y, x) |
+    | functional | p(x, y) -> !p(x, z), y != z | constants x with p(x, .) | those with more than one |
+    | inverse-functional | p(x, y) -> !p(z, y), x != z | constants y with p(., y) | those with more than one |
+    | disjoint | p(x, y) -> !q(x, y) | facts of the rarer predicate | facts of both |
+    """
+
+    kind: Kind
+    predicates: tuple[str, ...]
+    support: int
+    exceptions: int
+
+    @property
+    def share_of_exceptions(self) -> float:
+        """Exceptions per support."""
+        return self.exceptions / self.support
+
+    def formula(self) -> tuple[Formula, tuple[Unequal, ...]]:
+        """The constraint as an implication with guards, which facts ground."""
+        p, q = self.predicates[0], self.predicates[-1]
+        known = Atom(p, (_X, _Y))
+        written: dict[Kind, tuple[Formula, tuple[Unequal, ...]]] = {
+            "irreflexive": (Not(Atom(p, (_X, _X))), ()),
+            "asymmetric": (Implies(known, Not(Atom(p, (_Y, _X)))), (Unequal(_X, _Y),)),
+            "functional": (Implies(known, Not(Atom(p, (_X, _Z)))), (Unequal(_Y, _Z),)),
+            "inverse-functional": (Implies(known, Not(Atom(p, (_Z, _Y)))), (Unequal(_X, _Z),)),
+            "disjoint": (Implies(known, Not(Atom(q, (_X, _Y)))), ()),
+        }
+        return written[self.kind]
+
+    def __str__(self) -> str:
+        """`functional _hypernym: support 120, exceptions 3`."""
+        return f"{self.kind} {' and '.join(self.predicates)}: support {self.support}, exceptions {self.exceptions}"
+
+
+def mine_constraints(
+    knowledge: KnowledgeBase, max_exceptions: float = 0.0, min_support: int = 3
+) -> tuple[Constraint, ...]:
+    """The constraints of the binary predicates whose share of exceptions among the true facts is small enough."""
+    found = _constraints(knowledge)
+    return tuple(c for c in found if c.support >= min_support and c.share_of_exceptions <= max_exceptions)
+
+
+def _constraints(knowledge: KnowledgeBase) -> Iterator[Constraint]:
+    """All constraints of one predicate, and of two over the same domains that would share pairs by chance."""
+    language, predicates = knowledge.language, binary_predicates(knowledge)
+    facts = [knowledge.facts(predicate) for predicate in predicates]
+    for predicate, rows in zip(predicates, facts, strict=True):
+        name, members = (predicate.name,), [language.members(domain) for domain in predicate.domains]
+        no_loops = rows[rows[:, 0] != rows[:, 1]]
+        if len(np.intersect1d(members[0], members[1])):
+            yield Constraint("irreflexive", name, len(rows), len(rows) - len(no_loops))
+            inverse = knowledge.base.encode_columns(predicate, [no_loops[:, 1], no_loops[:, 0]])
+            is_known = np.isin(inverse, knowledge.known_codes(predicate, True))
+            yield Constraint("asymmetric", name, int((inverse >= 0).sum()), int(is_known.sum()))
+        kinds: tuple[Kind, Kind] = ("functional", "inverse-functional")
+        for position, kind in enumerate(kinds):
+            number = np.unique(rows[:, position], return_counts=True)[1]
+            yield Constraint(kind, name, len(number), int((number > 1).sum()))
+    keys = np.concatenate([rows[:, 0] * len(language.constants) + rows[:, 1] for rows in facts])
+    index = np.repeat(np.arange(len(facts)), [len(rows) for rows in facts])
+    pairs, number = np.unique(keys, return_inverse=True)
+    held = csr_array((np.ones(len(keys), np.int64), (index, number)), shape=(len(facts), len(pairs)))
+    shared = csr_array(held @ held.T).toarray()
+    sizes = np.diagonal(shared)
+    room = np.array([np.prod([float(len(language.members(d))) for d in p.domains]) for p in predicates])
+    expected = np.triu(sizes[:, None] * sizes[None, :] / np.maximum(room, 1), 1)
+    for i, j in np.argwhere(expected >= EXPECTED_MEETINGS).tolist():
+        if predicates[i].domains == predicates[j].domains:
+            names = (predicates[i].name, predicates[j].name)
+            yield Constraint("disjoint", names, int(min(sizes[i], sizes[j])), int(shared[i, j]))
+
+
+def constraint_rules(constraints: tuple[Constraint, ...], taken: frozenset[str]) -> tuple[tuple[Rule, Constraint], ...]:
+    """The constraints as rules, named c0, c1, ... if not taken; their weight is 1 - share of exceptions."""
+    names = (name for name in (f"c{i}" for i in count()) if name not in taken)
+    weights = [float(f"{1 - constraint.share_of_exceptions:.4g}") for constraint in constraints]
+    pairs = zip(constraints, weights, strict=True)
+    return tuple((Rule.explicit(next(names), *part.formula(), weight=weight), part) for part, weight in pairs)
+
+
+@dataclass(frozen=True, eq=False)
+class Forbidden:
+    """Which atoms would break a constraint if they were true, given the known facts other than themselves."""
+
+    constraints: Sequence[Constraint]
+    base: HerbrandBase
+    evidence: Evidence
+    _facts: dict[str, csr_array] = field(default_factory=dict)
+
+    def candidates(
+        self, predicate: Predicate, position: int, given_constants: Int64[np.ndarray, " rows"]
+    ) -> Bool[np.ndarray, "rows candidates"]:
+        """For each constant given at the other position, which candidates at this position of a binary predicate.
+
+        The candidates are the constants of the position's domain, in the order of `language.members`.
+        """
+        members = self.base.language.members(predicate.domains[position])
+        ids = (members, given_constants) if position == 0 else (given_constants, members)
+        found = np.zeros((len(given_constants), len(members)), bool)
+        for constraint in self.constraints:
+            if predicate.name in constraint.predicates:
+                atoms = self._broken(constraint, predicate.name, *ids)
+                found |= atoms.T if position == 0 else atoms
+        return found
+
+    def _broken(self, constraint: Constraint, name: str, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """Whether p(x, y) breaks the constraint, for all x (rows) and y (columns)."""
+        match constraint.kind:
+            case "irreflexive":
+                found = x[:, None] == y[None, :]
+            case "asymmetric":
+                found = (self._known(name, y, x).T > 0) & (x[:, None] != y[None, :])
+            case "functional":
+                found = self._number(name, 1)[x][:, None] > self._known(name, x, y)
+            case "inverse-functional":
+                found = self._number(name, 0)[y][None, :] > self._known(name, x, y)
+            case "disjoint":
+                found = self._known(constraint.predicates[constraint.predicates[0] == name], x, y) > 0
+        return np.broadcast_to(found, (len(x), len(y)))
+
+    def _known(self, name: str, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """1 where name(x, y) is a known true fact: (x, y)."""
+        return self._matrix(name)[x][:, y].toarray()
+
+    def _number(self, name: str, axis: int) -> np.ndarray:
+        """Known true facts with each constant at one position, summed over the other, which is `axis`."""
+        return np.asarray(self._matrix(name).sum(axis=axis))
+
+    def _matrix(self, name: str) -> csr_array:
+        """The known true facts of a predicate: (constants, constants)."""
+        if name not in self._facts:
+            index, size = self.base.language.predicate_index(name), len(self.base.language.constants)
+            start, end = np.searchsorted(self.evidence.atoms, self.base.offsets[index : index + 2])
+            codes = self.evidence.atoms[start:end][self.evidence.truth[start:end]]
+            rows = self.base.decode(codes)[1]
+            self._facts[name] = csr_array((np.ones(len(rows), np.int64), (rows[:, 0], rows[:, 1])), shape=(size, size))
+        return self._facts[name]
+
 
 FOUND_BETWEEN_CUTS = 1000
 

@@ -17,7 +17,7 @@ from r2n.data.herbrand import Codes, HerbrandBase
 from r2n.errors import DataError, counted, nearest, optional_library
 from r2n.evaluation.calibrate import Calibrated
 from r2n.evaluation.metrics import levels
-from r2n.explanation.text import probability_text
+from r2n.explanation.records import probability_text
 from r2n.logic.language import Language, Predicate
 from r2n.visible import printable, shortened
 

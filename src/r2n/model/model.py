@@ -23,17 +23,15 @@ from r2n.errors import CheckpointError, ConfigError, DataError, R2NError, counte
 from r2n.evaluation.calibrate import Calibrated
 from r2n.evaluation.ranking import DEFAULT_OPTIONS, EvaluationOptions, row_memory
 from r2n.evaluation.report import NOT_COMPARED, Report, Score
+from r2n.explanation.counterfactuals import ExplainedModel, WhatIf
 from r2n.explanation.explain import explain
-from r2n.explanation.neighbourhood import ExplainedModel, WhatIf
-from r2n.explanation.records import Belief, Explanation
-from r2n.explanation.text import all_reasons
+from r2n.explanation.records import Belief, Explanation, all_reasons
 from r2n.files import new_folder
 from r2n.model.answers import Answer, Answers, Question, argument_names
 from r2n.model.calibration import read_calibration
 from r2n.model.changes import ChangedProblem, Given, with_features
-from r2n.model.evaluation import WITHOUT_REASONING, Constrained, baseline_scores, evaluate_split
 from r2n.model.memory import make_device, make_source
-from r2n.model.run import Run
+from r2n.model.run import WITHOUT_REASONING, Constrained, Run, baseline_scores, evaluate_split
 from r2n.network.factor_graph import UNKNOWN, FactorGraph, known_truths
 from r2n.network.graph_sources import GraphSource, without_rules
 from r2n.network.r2n import R2N

@@ -18,7 +18,7 @@ from r2n.evaluation.evaluate import evaluate_scores
 from r2n.evaluation.metrics import drawn
 from r2n.evaluation.ranking import EvaluationOptions, Filter, ScoreByRow, row_memory
 from r2n.evaluation.report import Score
-from r2n.explanation.neighbourhood import Changes, Neighbourhood, without_reciprocals
+from r2n.explanation.counterfactuals import Changes, Neighbourhood, without_reciprocals
 from r2n.explanation.rules import (
     MOST_GROUND_RULES,
     Kind,

@@ -25,11 +25,24 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from r2n import __version__
 from r2n.errors import ConfigError
 from r2n.explanation.drawing import style_sheet
-from r2n.serving.about import AboutAnswer, ConstantsAnswer
 from r2n.serving.guards import LOOPBACK, Access, Guard, Metrics
-from r2n.serving.queries import CheckAnswer, ExplainAnswer, QueryAnswer, WhatIfAnswer
-from r2n.serving.requests import NAME_IN_ADDRESS, CheckRequest, ExplainRequest, Limits, QueryRequest, WhatIfRequest
-from r2n.serving.session import ARROW, BUSY, JSON, JSON_LINES, REFUSED, Failure, Reply, Session
+from r2n.serving.queries import AboutAnswer, CheckAnswer, ConstantsAnswer, ExplainAnswer, QueryAnswer, WhatIfAnswer
+from r2n.serving.session import (
+    ARROW,
+    BUSY,
+    JSON,
+    JSON_LINES,
+    NAME_IN_ADDRESS,
+    REFUSED,
+    CheckRequest,
+    ExplainRequest,
+    Failure,
+    Limits,
+    QueryRequest,
+    Reply,
+    Session,
+    WhatIfRequest,
+)
 from r2n.serving.workers import Workers, busy
 
 PAGE = Path(__file__).parent / "page"

@@ -12,8 +12,7 @@ from time import monotonic
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from r2n.serving.requests import Limits
-from r2n.serving.session import JSON, Failure, to_json
+from r2n.serving.session import JSON, Failure, Limits, to_json
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self';"

@@ -23,11 +23,19 @@ from typing import Any
 import torch
 
 from r2n.errors import DataError, R2NError, is_out_of_memory
-from r2n.serving.about import about_constant, describe_run, report_rules, report_run, search_constants
 from r2n.serving.guards import Metrics
-from r2n.serving.queries import answer_queries, check_query, explain_atom, what_if
-from r2n.serving.requests import CHANGES, Limits
-from r2n.serving.session import BUSY, FAILED, Failure, RefusedError, Reply, Session
+from r2n.serving.queries import (
+    about_constant,
+    answer_queries,
+    check_query,
+    describe_run,
+    explain_atom,
+    report_rules,
+    report_run,
+    search_constants,
+    what_if,
+)
+from r2n.serving.session import BUSY, CHANGES, FAILED, Failure, Limits, RefusedError, Reply, Session
 
 MOST_JOBS = 2_000  # of a worker, so that nothing that a library keeps grows without end
 MOST_TOGETHER = 64  # requests in one pass

@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from r2n.cli import app
-from r2n.reporting import write as write_module
+from r2n.reporting import pages
 from tests.html_pages import Page, faults
 from tests.toy_problem import write_toy_problem
 
@@ -63,7 +63,7 @@ def test_a_report_that_cannot_be_written_fails_no_training(tmp_path: Path, monke
     def fails(*_: object) -> str:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(write_module, "run_page", fails)
+    monkeypatch.setattr(pages, "run_page", fails)
     out = invoke("train", write_toy_problem(tmp_path / "towns"), "--out", tmp_path / "run", *QUICK)
     assert "note: report.html could not be written: No space left on device" in out
     assert "its report is in" not in out

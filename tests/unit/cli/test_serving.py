@@ -19,7 +19,7 @@ def test_another_host_without_a_token_is_refused(tmp_path: Path) -> None:
 
 
 def test_what_is_missing_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("r2n.cli.reports.find_spec", lambda name: None)
+    monkeypatch.setattr("r2n.cli.runs.find_spec", lambda name: None)
     assert "pip install 'r2n[serve]'" in refused(tmp_path)
 
 

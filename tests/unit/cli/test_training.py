@@ -38,7 +38,7 @@ def test_a_run_is_whole_before_its_report_is_made(tmp_path: Path, monkeypatch: p
     def killed(*_: object) -> None:
         raise SystemExit(9)
 
-    monkeypatch.setattr("r2n.reporting.write.build_report", killed)
+    monkeypatch.setattr("r2n.reporting.pages.build_report", killed)
     assert "towns, test" in invoke("train", str(folder), "--out", str(run), code=9)
     assert len(json.loads((run / "report.json").read_text())["reports"]) == 2
     assert "liesIn(n5, north)" in invoke("predict", str(run), "liesIn(n5, ?)")

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from r2n.data.problem import Problem
-from r2n.datasets.benchmarks import cuts_of_test, load
-from r2n.datasets.cora import FOLDS
+from r2n.datasets.benchmarks import FOLDS, cuts_of_test, load
 from r2n.errors import DataError
 
 FOLD = {

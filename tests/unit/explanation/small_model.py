@@ -4,7 +4,7 @@ import numpy as np
 import torch
 
 from r2n.data.problem import Problem
-from r2n.explanation.neighbourhood import ExplainedModel
+from r2n.explanation.counterfactuals import ExplainedModel
 from r2n.model.answers import Question
 from r2n.model.model import Model
 from r2n.model.run import prepare_run

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from r2n.data.problem import Problem
-from r2n.explanation.counterfactuals import Counterfactuals, FactChanges, Flip
-from r2n.explanation.neighbourhood import Neighbourhood, WhatIf, mean_logits
+from r2n.explanation.counterfactuals import Counterfactuals, FactChanges, Flip, Neighbourhood, WhatIf, mean_logits
 from r2n.logic.parser import parse_theory
 from tests.unit.explanation.small_model import codes, explained
 

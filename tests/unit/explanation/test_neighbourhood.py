@@ -8,8 +8,8 @@ import torch
 
 from r2n.data.knowledge_base import with_reciprocals
 from r2n.data.problem import Problem
-from r2n.explanation import neighbourhood as module
-from r2n.explanation.neighbourhood import HIDDEN, Changes, Neighbourhood
+from r2n.explanation import counterfactuals as module
+from r2n.explanation.counterfactuals import HIDDEN, Changes, Neighbourhood
 from r2n.grounding.full import FullGrounder
 from r2n.network.factor_graph import FALSE, TRUE, UNKNOWN, FactorGraph, known_states
 from r2n.network.graph_sources import GroundedOnDemand

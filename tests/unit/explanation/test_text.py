@@ -7,8 +7,13 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from r2n.explanation.records import Belief, Explanation, Fidelity, LayerBelief, Member, Reason
-from r2n.explanation.text import (
+from r2n.explanation.records import (
+    Belief,
+    Explanation,
+    Fidelity,
+    LayerBelief,
+    Member,
+    Reason,
     all_reasons,
     change_text,
     effect_text,

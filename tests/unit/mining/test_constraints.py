@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import r2n
 from r2n.data.knowledge_base import KnowledgeBase
-from r2n.mining.constraints import KINDS, Constraint, Forbidden, Kind, constraint_rules, mine_constraints
+from r2n.mining.mine import KINDS, Constraint, Forbidden, Kind, constraint_rules, mine_constraints
 from tests.examples import at_most
 from tests.mining_problems import knowledge_of, random_knowledge
 from tests.oracles import mining as oracle

@@ -10,8 +10,15 @@ from hypothesis import strategies as st
 import r2n
 from r2n.data.knowledge_base import KnowledgeBase
 from r2n.errors import ConfigError, DataError
-from r2n.mining.constraints import mine_constraints
-from r2n.mining.mine import Mining, MiningOptions, check_theory_path, mine_rules, mined_theory, write_theory
+from r2n.mining.mine import (
+    Mining,
+    MiningOptions,
+    check_theory_path,
+    mine_constraints,
+    mine_rules,
+    mined_theory,
+    write_theory,
+)
 from tests.examples import at_most
 from tests.mining_problems import (
     THEORY,

@@ -21,10 +21,17 @@ from r2n.evaluation.metrics import average_precision
 from r2n.evaluation.ranking import EvaluationOptions, Filter, row_memory
 from r2n.evaluation.report import Report, classify
 from r2n.logic.parser import parse_theory
-from r2n.model import evaluation
-from r2n.model.evaluation import DEVIATION, LEAST_SUPPORT, SINGLE, Constrained, baseline_scores, evaluate_split
 from r2n.model.model import Model
-from r2n.model.run import Run, prepare_run
+from r2n.model.run import (
+    DEVIATION,
+    LEAST_SUPPORT,
+    SINGLE,
+    Constrained,
+    Run,
+    baseline_scores,
+    evaluate_split,
+    prepare_run,
+)
 from r2n.model.training import train_in, train_without_reasoning
 from r2n.network.mixture import NETWORK_ALONE, RULES_ALONE
 from r2n.options import Options
@@ -83,7 +90,7 @@ def test_a_ranking_too(logits: AtomLogits, toy: Problem, monkeypatch: pytest.Mon
     assert report.baselines[SINGLE]["mrr"] == pytest.approx(mean(alone))
     assert report.protocol["calibration"] == "temperature 2, fitted on labels"
     assert report.calibrated is None
-    monkeypatch.setattr("r2n.model.evaluation.MOST_CANDIDATES_WITH_LAYERS", 10)
+    monkeypatch.setattr("r2n.model.run.MOST_CANDIDATES_WITH_LAYERS", 10)
     assert SINGLE not in evaluate_split(logits, ranked, "test", baselines={}).baselines, "it would cost much"
     false = Evidence(toy.test.atoms[~toy.test.truth], np.zeros(2, bool))
     report = evaluate_split(logits, replace(toy, queries={"test": false}), "test", baselines={})
@@ -125,7 +132,7 @@ def test_without_validation_queries_nothing_was_chosen(toy: Problem, toy_run: Ru
     assert "not_held_out" not in valid
     report = toy_run.evaluate("test")  # results that cannot be paired are not said to be worse
     better = replace(report, metrics={**report.metrics, "ap": 2.0})
-    assert evaluation._harm(report, replace(better, by_query=None)) == {}
+    assert run._harm(report, replace(better, by_query=None)) == {}
 
 
 def prepared(problem: Problem, *changes: str) -> Run:

@@ -13,11 +13,20 @@ import torch
 
 from r2n.data.problem import load_problem
 from r2n.errors import CheckpointError, ConfigError, DataError
-from r2n.model import jobs
+from r2n.model import questions
 from r2n.model.answers import unnamed_arguments
-from r2n.model.jobs import AnswerParts, EvaluationJob, Predicted, PredictionJob, evaluate_run, predict_file
 from r2n.model.model import Model
-from r2n.model.questions import PREDICATES, AnswerOptions, answer_table
+from r2n.model.questions import (
+    PREDICATES,
+    AnswerOptions,
+    AnswerParts,
+    EvaluationJob,
+    Predicted,
+    PredictionJob,
+    answer_table,
+    evaluate_run,
+    predict_file,
+)
 from r2n.model.run import prepare_run
 from r2n.model.training import train_in
 from r2n.store.checkpoint import MANIFEST
@@ -131,7 +140,7 @@ def test_stopped_half_way_it_goes_on_to_the_same_file(
     full, out = tmp_path / f"whole{ending}", tmp_path / f"a{ending}"
     predictor = asked.load()
     predict_file(asked, full, model=predictor, jobs=1)
-    answered, calls = jobs.answers_to, []
+    answered, calls = questions.answers_to, []
 
     def stops(*arguments: object) -> object:
         calls.append(arguments)
@@ -153,20 +162,23 @@ def test_stopped_half_way_it_goes_on_to_the_same_file(
 
 def test_what_was_left_of_another_question_is_not_taken_over(asked: PredictionJob, tmp_path: Path) -> None:
     given = [asked, replace(asked, wanted=AnswerOptions(top=2)), replace(asked, size=6), replace(asked, more=("p(a)",))]
-    identities = [*(jobs._identity(each, is_shared=False) for each in given), jobs._identity(asked, is_shared=True)]
+    identities = [
+        *(questions._identity(each, is_shared=False) for each in given),
+        questions._identity(asked, is_shared=True),
+    ]
     assert all(one != other for i, one in enumerate(identities) for other in identities[:i])
-    assert identities[0] == jobs._identity(replace(asked), is_shared=False)
+    assert identities[0] == questions._identity(replace(asked), is_shared=False)
 
 
 @pytest.mark.parametrize("file", [CONFIG, CALIBRATION, MANIFEST])
 def test_what_another_run_answered_is_not_taken_over(file: str, asked: PredictionJob, tmp_path: Path) -> None:
     other = replace(asked, folder=tmp_path / "run")
     shutil.copytree(asked.folder, other.folder)
-    before = jobs._identity(asked, is_shared=False)
-    assert jobs._identity(other, is_shared=False) == before, "a run may be moved"
+    before = questions._identity(asked, is_shared=False)
+    assert questions._identity(other, is_shared=False) == before, "a run may be moved"
     with (other.folder / file).open("a") as changed:
         changed.write("\n")
-    assert jobs._identity(other, is_shared=False) != before
+    assert questions._identity(other, is_shared=False) != before
 
 
 def test_a_wrong_query_leaves_nothing_behind(asked: PredictionJob, tmp_path: Path) -> None:

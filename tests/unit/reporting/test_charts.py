@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from r2n.reporting.charts import BOTTOM, LEFT, MOST_POINTS, RIGHT, TOP, WIDTH, Series, bar_chart, line_chart
+from r2n.reporting.pages import BOTTOM, LEFT, MOST_POINTS, RIGHT, TOP, WIDTH, Series, bar_chart, line_chart
 
 ANY = st.floats(-1e12, 1e12) | st.sampled_from((nan, inf, -inf, 0.0))
 FLOOR = 200 - BOTTOM

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from r2n.errors import ConfigError
-from r2n.reporting import write as write_module
+from r2n.reporting import pages
+from r2n.reporting.pages import check_writable, write_file, write_page, write_results
 from r2n.reporting.run_report import PhaseCost, Training, read_training
-from r2n.reporting.write import check_writable, write_file, write_page, write_results
 from tests.html_pages import faults
 from tests.unit.reporting.conftest import Kept
 
@@ -56,7 +56,7 @@ def test_a_failure_is_reported_and_nothing_else_is_lost(
     def fails(*_: object) -> None:
         raise error
 
-    monkeypatch.setattr(write_module, name, fails)
+    monkeypatch.setattr(pages, name, fails)
     document, failures = write_results(folder, classified.reports, TRAINING)
     if name != "write_atomically":
         assert failures == []

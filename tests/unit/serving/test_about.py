@@ -9,9 +9,8 @@ import pytest
 
 from r2n.model.model import Model
 from r2n.model.run import prepare_run
-from r2n.serving.about import AboutAnswer, about_constant, report_rules, search_constants
-from r2n.serving.requests import Limits
-from r2n.serving.session import Session
+from r2n.serving.queries import AboutAnswer, about_constant, report_rules, search_constants
+from r2n.serving.session import Limits, Session
 from r2n.serving.workers import run_job
 from tests.command_line import document
 from tests.featured_problem import featured_problem

@@ -9,8 +9,7 @@ from starlette.testclient import TestClient
 
 from r2n.serving.app import PAGE, VIEWS, create_app
 from r2n.serving.guards import HEADERS, Access
-from r2n.serving.requests import Limits
-from r2n.serving.session import ARROW, JSON, JSON_LINES, Session
+from r2n.serving.session import ARROW, JSON, JSON_LINES, Limits, Session
 from tests.served_problem import DOTS, STRANGE
 
 

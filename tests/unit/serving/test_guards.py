@@ -7,7 +7,7 @@ import pytest
 from starlette.types import Message, Receive, Scope, Send
 
 from r2n.serving.guards import HEADERS, LOOPBACK, Access, Guard, Metrics, host_name
-from r2n.serving.requests import Limits
+from r2n.serving.session import Limits
 
 JSON = (b"content-type", b"application/json")
 HOST = (b"host", b"127.0.0.1:8000")

@@ -10,8 +10,7 @@ import pytest
 from r2n.model.model import Model
 from r2n.model.questions import questions_table
 from r2n.serving.queries import MOVED, ExplainAnswer, answer_queries, check_query
-from r2n.serving.requests import Limits
-from r2n.serving.session import ARROW, JSON_LINES, Caret, Reply, Session
+from r2n.serving.session import ARROW, JSON_LINES, Caret, Limits, Reply, Session
 from r2n.serving.workers import run_job
 from tests.command_line import document
 

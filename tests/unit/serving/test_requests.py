@@ -3,7 +3,7 @@
 import pytest
 from pydantic import BaseModel, ValidationError
 
-from r2n.serving.requests import (
+from r2n.serving.session import (
     QUERIES,
     TEXT,
     CheckRequest,

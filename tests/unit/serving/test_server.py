@@ -8,7 +8,7 @@ from fastapi import FastAPI
 from r2n.errors import ConfigError
 from r2n.serving.app import ImpatientProtocol, access_to, address, listening, make_server, read_token
 from r2n.serving.guards import LOOPBACK
-from r2n.serving.requests import Limits
+from r2n.serving.session import Limits
 
 TOKEN = "a-token-of-some-length"
 

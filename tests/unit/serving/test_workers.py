@@ -18,8 +18,7 @@ from r2n.serving import workers
 from r2n.serving.app import create_app, listening, make_server
 from r2n.serving.guards import Access, Metrics
 from r2n.serving.queries import Request, check_query
-from r2n.serving.requests import CHANGES, Limits
-from r2n.serving.session import Reply, Session
+from r2n.serving.session import CHANGES, Limits, Reply, Session
 from r2n.serving.workers import Workers, run_job
 
 QUERY = {"queries": ["liesIn(n2, ?)"], "top": 2}

@@ -13,7 +13,7 @@ from r2n.model.model import Model
 from r2n.model.questions import complete
 from r2n.serving.app import create_app
 from r2n.serving.guards import Access
-from r2n.serving.requests import CheckRequest, ExplainRequest, Limits, QueryRequest, WhatIfRequest
+from r2n.serving.session import CheckRequest, ExplainRequest, Limits, QueryRequest, WhatIfRequest
 from r2n.serving.session import Session as ServedSession
 from r2n.serving.workers import run_job
 from tests.faults.fuzzing.target import OPENED, Target, as_text, scratch
