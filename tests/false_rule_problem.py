@@ -48,8 +48,8 @@ def write_false_rule_problem(folder: Path, seed: int = 0, *, towns: int = 120, e
         lines += [f"{name}\tnear\t{other}\t1\n" for other in near]
         lines += [f"{name}\twritesTo\t{other}\t1\n" for other in pals]
     asked = dice.sample(names, towns // 3)
-    told = [name for name in names if name not in asked]
-    lines += [f"{name}\tliesIn\t{v}\t{int(v == valley[name])}\n" for name in told for v in VALLEYS]
+    known = [name for name in names if name not in asked]
+    lines += [f"{name}\tliesIn\t{v}\t{int(v == valley[name])}\n" for name in known for v in VALLEYS]
     (folder / "train.tsv").write_text("".join(lines))
     for split, some in (("valid", asked[::2]), ("test", asked[1::2])):
         rows = [f"{name}\tliesIn\t{v}\t{int(v == valley[name])}\n" for name in some for v in VALLEYS]

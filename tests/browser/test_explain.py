@@ -37,12 +37,12 @@ def test_an_answer_leads_to_its_explanation(opened: Open, narrow_or_wide: Look) 
     page = opened("/?" + urlencode({"ask": "liesIn(n2, ?)"}), narrow_or_wide)
     page.page.get_by_role("link", name=ATOM).click()
     expect(page.heading()).to_have_text(f"Why {ATOM}?")
-    told = explained(page)
+    found = explained(page)
     drawing = page.page.locator(".r2n-drawing")
-    expect(drawing.locator(".node")).to_have_count(len(told["drawing"]["nodes"]))
+    expect(drawing.locator(".node")).to_have_count(len(found["drawing"]["nodes"]))
     rows = page.page.locator(".layers tbody tr")
-    expect(rows).to_have_count(len(told["layers"]))
-    expect(rows.last.locator(".number")).to_have_text(probability_text(told["layers"][-1]["probability"]))
+    expect(rows).to_have_count(len(found["layers"]))
+    expect(rows.last.locator(".number")).to_have_text(probability_text(found["layers"][-1]["probability"]))
 
 
 def test_the_drawing_of_the_server_has_the_colours_of_the_page(opened: Open, look: Look) -> None:

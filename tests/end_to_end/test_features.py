@@ -44,15 +44,15 @@ def write_products(folder: Path) -> Path:
             names.append(f"k{kind}n{number}")
             rows.append(f'{names[-1]},"{title}, new",{price:.2f},{weight:.2f}')
     (folder / "products.csv").write_text("\n".join(rows))
-    told, asked = ["head,relation,tail,label"], ["head,relation,tail,label"]
+    known, asked = ["head,relation,tail,label"], ["head,relation,tail,label"]
     for x in names:
         for y in names:
             truths = {"same": x[1] == y[1], "sameMaker": int(x[1]) % 2 == int(y[1]) % 2}
             for predicate, truth in truths.items():
                 is_asked = HELD_OUT in (x[3], y[3])
                 if is_asked or rng.random() < 0.5:
-                    (asked if is_asked else told).append(f"{x},{predicate},{y},{int(truth)}")
-    (folder / "pairs.csv").write_text("\n".join(told))
+                    (asked if is_asked else known).append(f"{x},{predicate},{y},{int(truth)}")
+    (folder / "pairs.csv").write_text("\n".join(known))
     (folder / "asked.csv").write_text("\n".join(asked))
     (folder / "theory.r2n").write_text(block("text", "domain product"))
     (folder / "problem.toml").write_text(block("toml", "theory"))

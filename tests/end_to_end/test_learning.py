@@ -81,10 +81,10 @@ implicit related: [p(x), q(x), r(x)]
 def test_an_implicit_rule_learns_what_it_means() -> None:
     """r is p xor q: the network is told so by thirty things alone, and answers for ten others."""
     truth = {thing: (bool(i & 1), bool(i & 2)) for i, thing in enumerate(THINGS)}
-    told, asked = THINGS[:30], THINGS[30:]
+    given, asked = THINGS[:30], THINGS[30:]
     facts = [f"p({t})" for t in THINGS if truth[t][0]] + [f"q({t})" for t in THINGS if truth[t][1]]
-    facts += [f"r({t})" for t in told if truth[t][0] != truth[t][1]]
-    false = [f"r({t})" for t in told if truth[t][0] == truth[t][1]]
+    facts += [f"r({t})" for t in given if truth[t][0] != truth[t][1]]
+    false = [f"r({t})" for t in given if truth[t][0] == truth[t][1]]
     known = knowledge("", " ".join(facts), " ".join(false), XOR)
     graph = whole_graph(known)
     torch.manual_seed(0)

@@ -91,8 +91,10 @@ def java_below(process: int) -> int | None:
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processes are looked for in /proc")
 def test_a_spark_that_is_killed_half_way(tmp_path: Path) -> None:
     arguments = command(write_problem(tmp_path / "problem"), "local[2]", tmp_path / "out")
-    told = {**os.environ, "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}  # it starts sooner
-    with subprocess.Popen(arguments, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, env=told) as process:
+    own = {**os.environ, "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}  # it starts sooner
+    with subprocess.Popen(
+        arguments, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, env=environment
+    ) as process:
         until = time.monotonic() + SECONDS
         while not list(tmp_path.glob(".out.*.tmp/constants/_SUCCESS")):
             assert time.monotonic() < until

@@ -142,11 +142,11 @@ class Rerun:
     def with_known(self, codes: Sequence[int], truth: bool | None) -> "Rerun":
         """These atoms (of the problem's base) are unknown, or false where the world is closed, or known to be so."""
         old = self.known.evidence
-        told = {int(a): bool(t) for a, t in zip(old.atoms, old.truth, strict=True) if int(a) not in codes}
+        answers = {int(a): bool(t) for a, t in zip(old.atoms, old.truth, strict=True) if int(a) not in codes}
         if truth is not None:
-            told |= dict.fromkeys(map(int, codes), truth)
-        atoms = sorted(told)
-        evidence = Evidence(np.array(atoms, np.int64), np.array([told[a] for a in atoms], bool))
+            answers |= dict.fromkeys(map(int, codes), truth)
+        atoms = sorted(answers)
+        evidence = Evidence(np.array(atoms, np.int64), np.array([answers[a] for a in atoms], bool))
         return replace(self, known=replace(self.known, evidence=evidence))
 
     def without(self, rule: str) -> "Rerun":

@@ -52,11 +52,11 @@ def clause_counts(
     positions = len(known[0]) if known else 0
     labelled = [any(row[i] == 0 for row in known) for i in range(positions)]
     support = agree = said = judged = right = 0
-    for row, held, told in zip(known, believed, says, strict=True):
+    for row, held, found in zip(known, believed, says, strict=True):
         if all(held[i] == sign for i, sign in body):
             support += 1
             agree += held[head[0]] == head[1]
-            said += told[head[0]] == head[1]
+            said += found[head[0]] == head[1]
         closed = [0 if value < 0 and not labelled[i] else value for i, value in enumerate(row)]
         if all(closed[i] == int(sign) for i, sign in body) and closed[head[0]] >= 0:
             judged += 1

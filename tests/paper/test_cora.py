@@ -164,8 +164,8 @@ def test_no_label_of_the_test_fold_is_in_training_or_validation(fold: int, joine
     names = problem.knowledge.base.names
     asked = {bare(name) for name in names(problem.test.atoms)}
     assert asked == {f"{predicate}({a}, {b})" for predicate, a, b in labels(fold)}
-    for told in (problem, problem.with_valid_as_evidence()):
-        for part in (told.train, told.valid):
+    for found in (problem, problem.with_valid_as_evidence()):
+        for part in (found.train, found.valid):
             assert not asked & {bare(name) for name in names(part.atoms)}
 
 

@@ -49,10 +49,10 @@ def by_key(pairs: Iterable[tuple[Key, float]]) -> dict[Key, list[float]]:
 
 
 def check_effects(found: Iterable[tuple[Key, float]], expected: Iterable[tuple[Key, float]]) -> None:
-    told, right = by_key(found), by_key(expected)
-    assert told.keys() == right.keys()
+    answers, right = by_key(found), by_key(expected)
+    assert answers.keys() == right.keys()
     for each, effects in right.items():
-        np.testing.assert_allclose(told[each], effects, err_msg=str(each), **CLOSE)
+        np.testing.assert_allclose(answers[each], effects, err_msg=str(each), **CLOSE)
 
 
 def explained(drawn: Explained, code: int, **options: Any) -> Explanation:
@@ -124,14 +124,14 @@ def check_counterfactuals(drawn: Explained, code: int, found: Explanation) -> No
             assert fact in rerun.known.evidence.atoms
             expected = rerun.with_known([fact], None if counterfactual.kind == "not known" else False)
         np.testing.assert_allclose(counterfactual.logit, expected.logit(code), err_msg=str(counterfactual), **CLOSE)
-    told = [(c.kind, c.what) for c in found.counterfactuals]
-    assert len(set(told)) == len(told)
+    answers = [(c.kind, c.what) for c in found.counterfactuals]
+    assert len(set(answers)) == len(answers)
 
 
 def check_tree(drawn: Explained, found: Explanation, depth: int, top: int) -> None:
     """Reasons of unknown atoms are those that the atom would be explained by alone; each atom is told once."""
     rerun, codes = drawn.rerun, {bare(name): code for name, code in drawn.codes.items()}
-    told = {codes[bare(found.atom)]}
+    answers = {codes[bare(found.atom)]}
 
     def walk(code: int, reasons: Sequence[Reason], levels: int) -> None:
         assert len(reasons) <= top
@@ -148,8 +148,8 @@ def check_tree(drawn: Explained, found: Explanation, depth: int, top: int) -> No
             if member.reasons:
                 assert member.belief.known is None
                 assert not member.belief.closed
-                assert inner not in told
-                told.add(inner)
+                assert inner not in answers
+                answers.add(inner)
                 walk(inner, member.reasons, levels - 1)
 
     walk(codes[bare(found.atom)], found.reasons, depth)

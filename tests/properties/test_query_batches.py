@@ -64,9 +64,9 @@ def losses_of(network: R2N, objective: Objective, step: Step) -> tuple[Losses, l
 
 def only_of(step: Step, evidence: r2n.Evidence) -> Step:
     """Without the ground rules of closed atoms none of which is stated: nothing that is asked leads to them."""
-    told = torch.from_numpy(np.isin(step.graph.atoms.numpy(), evidence.atoms)) | step.targets.open_atoms
+    found = torch.from_numpy(np.isin(step.graph.atoms.numpy(), evidence.atoms)) | step.targets.open_atoms
     kept = [
-        told[rows[known]].any(1) for rows, (known, _) in zip(step.graph.neighbours, step.targets.rules, strict=True)
+        found[rows[known]].any(1) for rows, (known, _) in zip(step.graph.neighbours, step.targets.rules, strict=True)
     ]
     rules = tuple((known[keep], truth[keep]) for (known, truth), keep in zip(step.targets.rules, kept, strict=True))
     return replace(step, targets=replace(step.targets, rules=rules))

@@ -44,8 +44,8 @@ class Served:
             predictor = predictor.without_facts(change["without"])
         if change["with"]:
             predictor = predictor.with_facts(change["with"])
-        told = [[asdict(answer) for answer in predictor.predict(query, top=1000)] for query in QUERIES]
-        return json.loads(json.dumps(told))
+        found = [[asdict(answer) for answer in predictor.predict(query, top=1000)] for query in QUERIES]
+        return json.loads(json.dumps(found))
 
 
 @pytest.fixture(scope="module")

@@ -10,9 +10,9 @@ from r2n.files import finite, json_text
 
 def test_what_is_not_finite_is_null() -> None:
     document = {"a": [nan, 1.5, (inf, "NaN")], "b": {"c": -inf, "d": None}}
-    told = {"a": [None, 1.5, [None, "NaN"]], "b": {"c": None, "d": None}}
-    assert finite(document) == told
-    assert json.loads(json_text(document), parse_constant=pytest.fail) == told
+    expected = {"a": [None, 1.5, [None, "NaN"]], "b": {"c": None, "d": None}}
+    assert finite(document) == expected
+    assert json.loads(json_text(document), parse_constant=pytest.fail) == expected
     assert json_text([nan], indent=1) == "[\n null\n]"
 
 

@@ -36,20 +36,20 @@ def clock() -> Clock:
 
 def test_lines_tell_phases_in_their_order(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
     shown = PhaseProgress(clock=clock)
-    told: Progress = shown
-    told("read", 0, 0)
+    found: Progress = shown
+    found("read", 0, 0)
     clock.now += 1
-    told("ground", 0, 0)
+    found("ground", 0, 0)
     for done in (1, 2, 3):
         clock.now += 4
-        told("ground", done, 3)
-    told("train", 0, 0)
+        found("ground", done, 3)
+    found("train", 0, 0)
     for epoch in range(1, 121):
         clock.now += 0.1
         shown.detail(loss=f"{1 / epoch:.4f}")
         if epoch == 10:
             shown.detail(valid="0.93")
-        told("train", epoch, 300)
+        found("train", epoch, 300)
     shown.end()
     out, err = capsys.readouterr()
     assert out == ""

@@ -43,11 +43,11 @@ def test_what_is_told_of_an_error() -> None:
     assert failure(ValueError("a bug")) is None
     assert failure(BrokenPipeError(errno.EPIPE, "closed")) is None
     assert failure(PermissionError(errno.EACCES, "Permission denied", "/x")) == ("error: /x: Permission denied", 1)
-    told = failure(OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "/x"))
-    assert told is not None
-    assert told[1] == 1
-    assert "No space left" in told[0]
-    assert "--resume" in told[0]
+    found = failure(OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "/x"))
+    assert found is not None
+    assert found[1] == 1
+    assert "No space left" in found[0]
+    assert "--resume" in found[0]
 
 
 def test_memory_that_is_refused_is_told_with_the_phase() -> None:
@@ -58,10 +58,10 @@ def test_memory_that_is_refused_is_told_with_the_phase() -> None:
     for caught in (numpys.value, torchs.value, duckdb.OutOfMemoryException("Out of Memory Error: failed to pin")):
         assert is_out_of_memory(caught)
         caught.add_note("in the phase 'ground' of towns")
-        told = failure(caught)
-        assert told is not None
-        assert told[0].startswith("error: the machine gives no more memory; in the phase 'ground' of towns\n  ask for")
-        assert told[1] == 1
+        found = failure(caught)
+        assert found is not None
+        assert found[0].startswith("error: the machine gives no more memory; in the phase 'ground' of towns\n  ask for")
+        assert found[1] == 1
     assert not is_out_of_memory(RuntimeError("shapes differ"))
 
 
@@ -150,8 +150,8 @@ def test_an_interrupt_outside_of_a_command_is_told_once(
 
     monkeypatch.setattr("r2n.cli.app", interrupted)
     for is_told in (False, True):
-        told = partial(failure, KeyboardInterrupt()) if is_told else lambda: None
-        monkeypatch.setattr("r2n.cli.watch_interrupts", told)
+        found = partial(failure, KeyboardInterrupt()) if is_told else lambda: None
+        monkeypatch.setattr("r2n.cli.watch_interrupts", found)
         with pytest.raises(SystemExit, match="130"):
             main()
         assert capsys.readouterr().err == ("" if is_told else "interrupted\n")

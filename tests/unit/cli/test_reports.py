@@ -49,8 +49,8 @@ def test_why_options_were_chosen_is_kept(tmp_path: Path) -> None:
     folder = write_toy_problem(tmp_path / "towns", epochs=2)
     problem = folder / "problem.toml"
     problem.write_text(problem.read_text().replace("corrupted_positions = [-1]\n", ""))
-    told = invoke("train", folder, "--no-baseline", "--out", tmp_path / "run")
-    assert "chosen: training.corrupted_positions" in told
+    found = invoke("train", folder, "--no-baseline", "--out", tmp_path / "run")
+    assert "chosen: training.corrupted_positions" in found
     kept = json.loads((tmp_path / "run" / "report.json").read_text())["chosen"]
     assert list(kept) == ["training.corrupted_positions"]
     reason = kept["training.corrupted_positions"]

@@ -125,8 +125,8 @@ def test_train_tells_its_phases_on_standard_error(tmp_path: Path) -> None:
     result = runner.invoke(app, ["train", str(folder), "--out", str(tmp_path / "run"), "--resume", "--json"])
     assert json.loads(result.stdout)["epochs"] == 2, "there is no run to resume, so one begins"
     phases = [line.removesuffix(" ...") for line in result.stderr.splitlines() if line.endswith(" ...")]
-    told = ["read", "ground", "train", "calibrate", "train without rules, to compare", "evaluate", "report"]
-    assert [phase for phase in phases if phase != "collate"] == told
+    expected = ["read", "ground", "train", "calibrate", "train without rules, to compare", "evaluate", "report"]
+    assert [phase for phase in phases if phase != "collate"] == expected
 
 
 def test_memory_is_handed_on_in_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -161,8 +161,8 @@ def test_a_run_is_resumed_with_its_own_options(tmp_path: Path) -> None:
 def test_a_run_is_not_resumed_with_others(run_folder: Path) -> None:
     problem = str(run_folder.parent / "towns")
     text = invoke("train", problem, "--out", str(run_folder), "--resume", "--device", "cpu", code=2)
-    told = 'was begun with training.device = "auto", and goes on with that; now it is to be "cpu"'
-    assert f"the run in {run_folder} {told}" in text
+    expected = 'was begun with training.device = "auto", and goes on with that; now it is to be "cpu"'
+    assert f"the run in {run_folder} {expected}" in text
     assert "leave it out, or give another --out" in text
 
 
@@ -191,11 +191,11 @@ def test_probabilities_that_are_not_calibrated_are_told_wherever_calibration_is(
     valid = folder / "valid.tsv"
     valid.write_text("".join(line for line in valid.read_text().splitlines(True) if line.endswith("1\n")))
     result = runner.invoke(app, ["train", str(folder), "--out", run, *SMALL])
-    told = "as trained, not calibrated: the validation queries are all true, and 2 validation facts and 2 corruptions"
-    assert f"note: probabilities are {told} of them are too few" in result.stderr
-    assert told in runner.invoke(app, ["predict", run, "liesIn(n5, ?)"]).stderr
-    assert told in " ".join(invoke("explain", run, "liesIn(n5, north)").split())
-    assert told in (tmp_path / "run" / "report.html").read_text()
+    found = "as trained, not calibrated: the validation queries are all true, and 2 validation facts and 2 corruptions"
+    assert f"note: probabilities are {found} of them are too few" in result.stderr
+    assert found in runner.invoke(app, ["predict", run, "liesIn(n5, ?)"]).stderr
+    assert found in " ".join(invoke("explain", run, "liesIn(n5, north)").split())
+    assert found in (tmp_path / "run" / "report.html").read_text()
     document = json.loads(invoke("evaluate", run, "--json"))
-    assert document["protocol"]["calibration"].startswith(told)
+    assert document["protocol"]["calibration"].startswith(found)
     assert document["calibrated"] is None

@@ -108,12 +108,12 @@ def test_batched_full_softmax_is_refused_alike_before_and_in_a_training(
     changes: list[str], is_refused: bool, toy: Problem
 ) -> None:
     options = Options().changed(["training.loss=full-softmax", "training.batch_size=2", "training.hiding=0", *changes])
-    told = [error for error in contradictions(toy, options) if "all candidates of a row" in str(error)]
-    assert bool(told) == is_refused
+    refusals = [error for error in contradictions(toy, options) if "all candidates of a row" in str(error)]
+    assert bool(refusals) == is_refused
     model = R2N.build(toy.knowledge, options.model)
     if is_refused:
         with pytest.raises(ConfigError) as caught:
             asks_rows(model, options.training)
-        assert str(caught.value) == str(told[0])
+        assert str(caught.value) == str(refusals[0])
     else:
         assert asks_rows(model, options.training)

@@ -120,8 +120,8 @@ def test_facts_of_wrong_arity_are_left_out_when_asked_and_told_once(tmp_path: Pa
     problem = load_problem(path, on_error="skip")
     names = problem.knowledge.base.names(problem.train.atoms)
     assert sorted(names) == ["equal(ann, al)", "equal(ann, ann)", "linked(ann, al)"]
-    told = sorted(error.what for error in problem.report.rejected)
-    assert told == [f"{name} takes 2 constants, but here it has 1" for name in ("author", "equal", "same")]
+    found = sorted(error.what for error in problem.report.rejected)
+    assert found == [f"{name} takes 2 constants, but here it has 1" for name in ("author", "equal", "same")]
     assert sorted(error.where.line or 0 for error in problem.report.rejected if error.where) == [1, 2, 2]
 
 

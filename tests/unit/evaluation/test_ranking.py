@@ -134,10 +134,10 @@ def test_a_row_is_scored_once_and_whole() -> None:
 
 @pytest.mark.parametrize(("at_once", "expected"), [(1, [(1, 4), (2, 4), (3, 4), (4, 4)]), (99, [(2, 4), (4, 4)])])
 def test_progress_reaches_the_whole(at_once: int, expected: list[tuple[int, int]]) -> None:
-    told: list[tuple[int, int]] = []
+    found: list[tuple[int, int]] = []
     queries = evidence({"locatedIn(italy, europe)": True, "locatedIn(chad, asia)": True})
-    ranked(scorer({}), queries, memory=at_once * BYTES_BY_CODE, progress=lambda phase, *step: told.append(step))
-    assert told == expected
+    ranked(scorer({}), queries, memory=at_once * BYTES_BY_CODE, progress=lambda phase, *step: found.append(step))
+    assert found == expected
 
 
 def test_memory_is_bounded_by_a_batch_and_not_by_the_queries() -> None:
@@ -305,9 +305,9 @@ def test_without_evidence_only_the_queries_filter() -> None:
     alone = evaluate(model, source, problem.test)
     assert named(alone) == set()
     assert "queries" in str(alone.protocol["filter"])
-    told = evaluate(model, source, problem.test, evidence=problem.train)
-    assert re.search("evidence|train", str(told.protocol["filter"]))
-    assert not {"valid", "test"} & named(told)
+    found = evaluate(model, source, problem.test, evidence=problem.train)
+    assert re.search("evidence|train", str(found.protocol["filter"]))
+    assert not {"valid", "test"} & named(found)
 
 
 def test_a_sample_is_drawn_without_repetition_and_ascending() -> None:

@@ -172,11 +172,11 @@ KB = knowledge(CHAIN, "knows(ann,bob) knows(bob,cy) knows(cy,ann)")
 
 
 def test_a_search_ends_when_nothing_new_is_met() -> None:
-    told: list[int] = []
+    found: list[int] = []
     for depth, steps in ((2, 2), (10, 3), (1_000_000, 3)):
         search = Search(Store(KB), 100)
-        told.clear()
-        search.run(codes(KB, "smokes(cy)"), [1] * depth, lambda _, done, __: told.append(done))
-        assert len(told) == steps
+        found.clear()
+        search.run(codes(KB, "smokes(cy)"), [1] * depth, lambda _, done, __: found.append(done))
+        assert len(found) == steps
     knowledge_base = BackwardGrounder(1, 1_000_000).neighbourhoods(Store(KB), codes(KB, "smokes(cy)"))
     assert len(knowledge_base.grounding) == 0, "nothing is proved"

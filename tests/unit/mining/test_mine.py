@@ -162,11 +162,11 @@ def test_time_that_is_over_is_said() -> None:
 
 
 def test_progress_is_told() -> None:
-    told: list[tuple[str, int, int]] = []
-    mine_rules(random_knowledge(0, 0.5), MiningOptions(constants=True), lambda *step: told.append(step))
-    assert {phase for phase, _, _ in told} == {"mine"}
-    assert [done for _, done, _ in told] == sorted(done for _, done, _ in told)
-    assert all(done <= total for _, done, total in told)
+    found: list[tuple[str, int, int]] = []
+    mine_rules(random_knowledge(0, 0.5), MiningOptions(constants=True), lambda *step: found.append(step))
+    assert {phase for phase, _, _ in found} == {"mine"}
+    assert [done for _, done, _ in found] == sorted(done for _, done, _ in found)
+    assert all(done <= total for _, done, total in found)
 
 
 @pytest.mark.parametrize(

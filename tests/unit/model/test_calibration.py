@@ -84,8 +84,8 @@ def test_labelled_validation_queries_come_first() -> None:
 def test_validation_that_is_all_right_leaves_it_to_hidden_facts_where_there_are_some(changes: tuple[str, ...]) -> None:
     run = trained(smokers(), *changes)
     valid = run.problem.valid
-    told = Evidence(valid.atoms, run.logits()(valid.atoms) > np.median(run.logits()(valid.atoms)))
-    found = fitted(replace(run, problem=with_queries(run.problem, valid=told)))
+    answers = Evidence(valid.atoms, run.logits()(valid.atoms) > np.median(run.logits()(valid.atoms)))
+    found = fitted(replace(run, problem=with_queries(run.problem, valid=answers)))
     assert found.fitted_on == ("30 validation queries" if changes else "20 hidden training facts and 10 negatives")
     assert found.on_validation == bool(changes)
 
@@ -103,9 +103,9 @@ def test_a_few_validation_queries_without_a_mistake_make_no_network_sure() -> No
         weight *= scale
         bias *= scale
     logits = run.logits()(run.problem.valid.atoms)
-    told = Evidence(run.problem.valid.atoms, logits > 0)
-    found = fitted(replace(run, problem=with_queries(run.problem, valid=told)))
-    n = len(set(query_groups(run.problem.knowledge.base, told.atoms, told.truth).tolist()))
+    answers = Evidence(run.problem.valid.atoms, logits > 0)
+    found = fitted(replace(run, problem=with_queries(run.problem, valid=answers)))
+    n = len(set(query_groups(run.problem.knowledge.base, answers.atoms, answers.truth).tolist()))
     assert sum(min(p, 1 - p) for p in found(logits).tolist()) >= 0.99 * n * third_of_wrong_shares(n)
     assert found.fitted_on == "30 validation queries, none of them wrong"
 
@@ -151,9 +151,9 @@ def test_hidden_facts_are_asked_with_their_input_blanked() -> None:
     step = run.trainer.batches.epoch(run.trainer.generator).__next__()
     found, truth, groups = calibration.hidden_logits(step, (run.model,), by_atom=True)  # pyright: ignore[reportArgumentType]
     codes = step.batch.graph.atoms[step.targets.asked].numpy()  # pyright: ignore[reportAttributeAccessIssue]
-    told = run.logits()(codes)
+    answers = run.logits()(codes)
     assert len(found) == len(truth) == len(groups) == len(codes)
-    assert not np.allclose(found, told), "what is known of them is not read"
+    assert not np.allclose(found, answers), "what is known of them is not read"
     run.model.eval()
     blanked = np.zeros(len(codes))
     for part in range(calibration.PARTS):  # and by plain loops
@@ -179,7 +179,7 @@ def test_facts_alone_are_set_beside_the_corruptions_that_training_would_ask(
     asked: list[np.ndarray] = []
     plain = AtomLogits.__call__
     monkeypatch.setattr(AtomLogits, "__call__", lambda self, codes: asked.append(codes) or plain(self, codes))
-    told = calibrate(run)
+    found = calibrate(run)
     base, known = toy.knowledge.base, {*toy.train.atoms[toy.train.truth].tolist(), *valid.atoms.tolist()}
     predicate, expected = base.language.predicates[0], set()
     for fact in base.decode(valid.atoms)[1].tolist():
@@ -189,7 +189,7 @@ def test_facts_alone_are_set_beside_the_corruptions_that_training_would_ask(
                 expected |= {*base.encode(predicate, np.array([other])).tolist()}
     assert set(asked[0].tolist()) == (expected - known) | set(valid.atoms.tolist())
     words = f"2 validation facts and {len(expected - known)} corruptions of them"
-    assert str(told) == f"as trained, not calibrated: the validation queries are all true, and {words} are too few"
+    assert str(found) == f"as trained, not calibrated: the validation queries are all true, and {words} are too few"
 
 
 @pytest.mark.parametrize("reciprocal", [False, True])

@@ -192,18 +192,18 @@ def test_candidates_are_those_of_a_problem_with_these_facts_from_the_start(
     def lines(labels: dict[tuple[str, str], bool]) -> list[str]:
         return [f"{'' if truth else '!'}same({a}, {b})" for (a, b), truth in labels.items()]
 
-    told = with_candidates.without_facts(lines({pair: LABELS[pair] for pair in fewer})).with_facts(lines(more))
+    changed = with_candidates.without_facts(lines({pair: LABELS[pair] for pair in fewer})).with_facts(lines(more))
     train = {pair: LABELS[pair] for pair in PAIRS[0::5] if pair not in fewer} | more
     test, options = {pair: LABELS[pair] for pair in PAIRS[1::5]}, problem.candidates["same"].options
     fresh = replace(things_problem(train, test, options, things=(*THINGS, *new)), options=problem.options)
     names = fresh.knowledge.base.names
-    assert told.base.names(np.arange(told.base.size)) == names(np.arange(fresh.knowledge.base.size))
-    assert names(told.changed.problem.knowledge.candidates["same"]) == names(fresh.knowledge.candidates["same"])
+    assert changed.base.names(np.arange(changed.base.size)) == names(np.arange(fresh.knowledge.base.size))
+    assert names(changed.changed.problem.knowledge.candidates["same"]) == names(fresh.knowledge.candidates["same"])
     again = prepare_run(fresh, with_candidates.options, 0)
     weights = {k: value for k, value in with_candidates.network.state_dict().items() if k != "constants.vectors"}
     again.model.load_state_dict(weights, strict=False)
-    np.testing.assert_allclose(told.scores(fresh.atoms), again.logits()(fresh.atoms), rtol=1e-5, atol=1e-6)
-    back = told.without_facts(lines(more)).with_facts(lines({pair: LABELS[pair] for pair in fewer}))
+    np.testing.assert_allclose(changed.scores(fresh.atoms), again.logits()(fresh.atoms), rtol=1e-5, atol=1e-6)
+    back = changed.without_facts(lines(more)).with_facts(lines({pair: LABELS[pair] for pair in fewer}))
     np.testing.assert_array_equal(back.scores(problem.atoms), with_candidates.scores(problem.atoms))
 
 
@@ -218,13 +218,13 @@ def test_under_candidates_atoms_asked_together_are_answered_as_one_by_one(with_c
 
 def test_new_constants_are_answered_as_from_the_start(inductive: Model, tmp_path: Path) -> None:
     """A network without vectors of constants takes any language."""
-    told = inductive.with_facts(NEW)
+    changed = inductive.with_facts(NEW)
     problem = write_again(tmp_path / "towns", [*fact_lines(inductive.changed.problem), *NEW])
     again = prepare_run(problem, inductive.options, 0)
     weights = {name: value for name, value in inductive.network.state_dict().items() if name != "constants.vectors"}
     again.model.load_state_dict(weights, strict=False)
     asked = problem.atoms
-    np.testing.assert_array_equal(told.logits(asked[:40]), again.logits()(asked[:40]))
+    np.testing.assert_array_equal(changed.logits(asked[:40]), again.logits()(asked[:40]))
 
 
 def test_a_new_town_lies_where_its_neighbours_lie(inductive: Model) -> None:
@@ -239,8 +239,8 @@ def test_a_new_town_lies_where_its_neighbours_lie(inductive: Model) -> None:
 
 def test_new_atoms_are_grounded_around(toy: Problem) -> None:
     """Nobody asked where n99 lies when the network was trained."""
-    told = Model.from_run(network(toy, *CHANGES["backward"])).with_facts(["near(n1, n99)", "near(n3, n99)"])
-    assert told.predict("liesIn(n99, north)")[0].reached
+    changed = Model.from_run(network(toy, *CHANGES["backward"])).with_facts(["near(n1, n99)", "near(n3, n99)"])
+    assert changed.predict("liesIn(n99, north)")[0].reached
 
 
 def test_what_no_rule_connects_with_anything_known_is_refused(inductive: Model) -> None:
@@ -265,18 +265,18 @@ def test_what_no_rule_connects_with_anything_known_is_refused(inductive: Model) 
     ],
 )
 def test_a_network_that_needs_vectors_refuses_new_constants(toy: Problem, changes: list[str], message: str) -> None:
-    told = Model.from_run(network(toy, *changes)).with_facts(NEW)
+    changed = Model.from_run(network(toy, *changes)).with_facts(NEW)
     with pytest.raises(DataError, match=message):
-        told.predict("liesIn(n99, ?)")
-    assert told.predict("liesIn(n5, ?)"), "about others it can be asked as before"
+        changed.predict("liesIn(n99, ?)")
+    assert changed.predict("liesIn(n5, ?)"), "about others it can be asked as before"
 
 
 def test_atoms_of_new_constants_enter_blanked_but_with_what_is_known(predictor: Model) -> None:
-    told = predictor.with_facts([*NEW, "liesIn(n99, north)"])
-    model = told.network
+    changed = predictor.with_facts([*NEW, "liesIn(n99, north)"])
+    model = changed.network
     assert model is not predictor.network
     assert model.constants is predictor.network.constants, "no weight is copied"
-    after, before = embeddings(told), embeddings(predictor)
+    after, before = embeddings(changed), embeddings(predictor)
     for name, row in after.items():
         if "n99" not in name and name in before:
             torch.testing.assert_close(row, before[name])
@@ -375,25 +375,25 @@ def featured_run(given: Problem, *changes: str, encoders: dict[str, nn.Module] |
 def test_they_are_answered_as_from_the_start(changes: tuple[str, ...], features: dict, new: dict) -> None:
     run = featured_run(things({"thing": features}), *changes)
     predictor = Model.from_run(run)
-    told = predictor.with_facts("alike(t55, t1)", features={"thing": new})
+    changed = predictor.with_facts("alike(t55, t1)", features={"thing": new})
     again = prepare_run(things({"thing": features | new}, more=("t55",)), run.options, seed=0)
     again.model.load_state_dict(run.model.state_dict())
     codes = again.problem.atoms
-    assert told.base.names(codes) == again.problem.knowledge.base.names(codes)
-    np.testing.assert_allclose(told.logits(codes), again.logits()(codes), rtol=1e-5, atol=1e-5)
-    assert told.predict("big(t55)")[0].probability > 0.5
+    assert changed.base.names(codes) == again.problem.knowledge.base.names(codes)
+    np.testing.assert_allclose(changed.logits(codes), again.logits()(codes), rtol=1e-5, atol=1e-5)
+    assert changed.predict("big(t55)")[0].probability > 0.5
     before = predictor.logits(predictor.problem.atoms)
-    back = told.without_facts("alike(t55, t1)")
+    back = changed.without_facts("alike(t55, t1)")
     np.testing.assert_array_equal(back.logits(back.changed.problem.atoms), before)
     assert back.network is run.model
 
 
 def test_names_are_texts_where_they_were_in_training() -> None:
     run = featured_run(things({"thing": FeatureTable(names=True)}))
-    told = Model.from_run(run).with_facts("alike(t55, t1)")
-    assert told.network.trained_ids is not None
-    assert bool((told.network.trained_ids >= 0).all())
-    assert told.predict("big(t55)")
+    changed = Model.from_run(run).with_facts("alike(t55, t1)")
+    assert changed.network.trained_ids is not None
+    assert bool((changed.network.trained_ids >= 0).all())
+    assert changed.predict("big(t55)")
 
 
 def test_a_module_is_found_by_its_domain() -> None:
@@ -403,8 +403,8 @@ def test_a_module_is_found_by_its_domain() -> None:
     given = Problem.build("two", theory, [BIG], domains={"owner": ["ann"]}, features=features)  # pyright: ignore
     encoders: dict[str, nn.Module] = {"owner": nn.Linear(1, 4), "thing": nn.Linear(3, 4)}
     run = featured_run(given, "training.epochs=3", encoders=encoders)
-    told = Model.from_run(run).with_facts([], domains={"thing": ["t55"]}, features={"thing": {"t55": VECTORS["t3"]}})
-    assert told.predict("big(t55)")[0].logit == pytest.approx(told.predict("big(t3)")[0].logit, abs=1e-5)
+    changed = Model.from_run(run).with_facts([], domains={"thing": ["t55"]}, features={"thing": {"t55": VECTORS["t3"]}})
+    assert changed.predict("big(t55)")[0].logit == pytest.approx(changed.predict("big(t3)")[0].logit, abs=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -425,9 +425,9 @@ def test_a_classifier_answers_for_a_new_picture_that_no_fact_names(changes: tupl
     changes = ("model.layers=0", "model.input=distmult", "training.learning_rate=0.05", *changes)
     run = featured_run(pictured(names), *changes, encoders=encoders)
     predictor = Model.from_run(run)
-    told = predictor.with_facts([], domains={"image": ["i9"]}, features={"image": {"i9": pictures["i9"]}})
-    assert [answer.atom for answer in told.predict("digit(i9, ?)")] == ["digit(i9, odd)", "digit(i9, even)"]
-    back = told.without_facts([], domains={"image": ["i9"]})
+    changed = predictor.with_facts([], domains={"image": ["i9"]}, features={"image": {"i9": pictures["i9"]}})
+    assert [answer.atom for answer in changed.predict("digit(i9, ?)")] == ["digit(i9, odd)", "digit(i9, even)"]
+    back = changed.without_facts([], domains={"image": ["i9"]})
     assert back.network is run.model
     with pytest.raises(DataError, match="'i8' is declared to be in 'image', but it is no new constant"):
         predictor.with_facts([], domains={"image": ["i8"]})
@@ -443,29 +443,29 @@ def test_a_new_constant_without_features_blanks_its_own_atoms_only() -> None:
     given = Problem.build("things", theory, [BIG, alike], features={"thing": VECTORS})
     changes = ("model.reasoner=r2n", "model.layers=2", "model.input=pair", "training.hiding=0.3")
     predictor = Model.from_run(featured_run(given, *changes, "training.epochs=3"))
-    told = predictor.with_facts(["alike(a, t1)", "alike(a, t3)"])  # a is before all others: ids move
-    apart = told.predict("big(t6)")[0]
+    changed = predictor.with_facts(["alike(a, t1)", "alike(a, t3)"])  # a is before all others: ids move
+    apart = changed.predict("big(t6)")[0]
     assert apart.logit == pytest.approx(predictor.predict("big(t6)")[0].logit, abs=1e-5)
-    assert told.predict("big(a)")[0].reached
-    entered, before = embeddings(told, known=False), embeddings(predictor, known=False)
+    assert changed.predict("big(a)")[0].reached
+    entered, before = embeddings(changed, known=False), embeddings(predictor, known=False)
     is_new = {name for name in entered if "(a" in name or ", a)" in name}
     assert is_new
     for name, embedding in entered.items():
         torch.testing.assert_close(embedding, torch.zeros_like(embedding) if name in is_new else before[name])
-    both = told.with_facts([], domains={"thing": ["t55"]}, features={"thing": {"t55": VECTORS["t6"]}})
+    both = changed.with_facts([], domains={"thing": ["t55"]}, features={"thing": {"t55": VECTORS["t6"]}})
     assert both.predict("big(t55)")[0].logit == pytest.approx(apart.logit, abs=1e-5)
-    assert both.predict("big(a)")[0].logit == pytest.approx(told.predict("big(a)")[0].logit, abs=1e-5)
+    assert both.predict("big(a)")[0].logit == pytest.approx(changed.predict("big(a)")[0].logit, abs=1e-5)
 
 
 def test_constants_without_features_are_refused_as_ever() -> None:
     predictor = Model.from_run(featured_run(things({"thing": VECTORS}), encoders=None))
-    told = predictor.with_facts("has(cy, t1)")
+    changed = predictor.with_facts("has(cy, t1)")
     with pytest.raises(DataError, match="'cy' is no constant of the training, and the network has no reasoning layer"):
-        told.predict("has(cy, t2)")
-    after, before = (model.predict("has(ann, t2)")[0].logit for model in (told, predictor))
+        changed.predict("has(cy, t2)")
+    after, before = (model.predict("has(ann, t2)")[0].logit for model in (changed, predictor))
     np.testing.assert_allclose(after, before, rtol=1e-5)
     state = torch.random.get_rng_state()
-    told.predict("has(ann, t1)")
+    changed.predict("has(ann, t1)")
     assert torch.equal(state, torch.random.get_rng_state())
 
 
@@ -480,10 +480,10 @@ def test_constants_without_features_are_refused_as_ever() -> None:
     ],
 )
 def test_wrong_features_are_refused(features: dict, message: str) -> None:
-    told = Model.from_run(prepare_run(things({"thing": VECTORS}), Options(), seed=0))
+    changed = Model.from_run(prepare_run(things({"thing": VECTORS}), Options(), seed=0))
     with pytest.raises(DataError, match=message):
-        told.with_facts("alike(t55, t1)", features=features)
-    once = told.with_facts("alike(t55, t1)", features={"thing": NEW_ITEM})
+        changed.with_facts("alike(t55, t1)", features=features)
+    once = changed.with_facts("alike(t55, t1)", features={"thing": NEW_ITEM})
     with pytest.raises(DataError, match="'t55' has features already"):
         once.with_facts("alike(t55, t2)", features={"thing": NEW_ITEM})
 

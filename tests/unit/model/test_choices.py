@@ -104,8 +104,8 @@ def test_rules_that_cannot_be_counted_are_left_out_of_a_large_graph_and_that_is_
     either = "rule e: p(x, y) -> q(x, y) | q(y, x)\n"
     options, choices = choose_options(graph(200, 1000, CHAIN + either), Options())
     assert (options.model.rules, options.model.reasoner) == ("counted", "none")
-    told = next(choice for choice in choices if choice.key == "model.reasoner")
-    assert told.reason.startswith("1 rule left out: on a graph of ")
+    found = next(choice for choice in choices if choice.key == "model.reasoner")
+    assert found.reason.startswith("1 rule left out: on a graph of ")
     alone, _ = choose_options(graph(200, 1000, CHAIN.rsplit("rule", 1)[0] + either), Options())
     assert (alone.model.rules, alone.model.reasoner) == ("layers", "none")
     for settled in ("model.reasoner=r2n", "training.relation_weight=0.5"):

@@ -21,6 +21,7 @@ from r2n.evaluation.metrics import average_precision
 from r2n.evaluation.ranking import EvaluationOptions, Filter, row_memory
 from r2n.evaluation.report import Report, classify
 from r2n.logic.parser import parse_theory
+from r2n.model import run as module
 from r2n.model.model import Model
 from r2n.model.run import (
     DEVIATION,
@@ -132,7 +133,7 @@ def test_without_validation_queries_nothing_was_chosen(toy: Problem, toy_run: Ru
     assert "not_held_out" not in valid
     report = toy_run.evaluate("test")  # results that cannot be paired are not said to be worse
     better = replace(report, metrics={**report.metrics, "ap": 2.0})
-    assert run._harm(report, replace(better, by_query=None)) == {}
+    assert module._harm(report, replace(better, by_query=None)) == {}
 
 
 def prepared(problem: Problem, *changes: str) -> Run:
@@ -190,10 +191,10 @@ def test_what_is_not_cheap_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     problem = load_problem(write_ordered_problem(tmp_path))
     layered, counted = prepared(problem), prepared(problem, "model.rules=counted")
     asked = max(sum(2 * 14 if a < 2 * 14**2 else 14 for a in part.atoms) for part in problem.queries.values())
-    monkeypatch.setattr(evaluation, "MOST_CANDIDATES", asked)
+    monkeypatch.setattr(module, "MOST_CANDIDATES", asked)
     assert list(baseline_scores(layered.logits(), problem)) == ["rules alone"]
     assert len(baseline_scores(counted.logits(), problem)) == 2
-    monkeypatch.setattr(evaluation, "MOST_CANDIDATES", asked - 1)
+    monkeypatch.setattr(module, "MOST_CANDIDATES", asked - 1)
     assert baseline_scores(layered.logits(), problem) == {}
     assert baseline_scores(counted.logits(), problem) == {}
     assert baseline_scores(layered.logits(), replace(problem, queries={})) != {}

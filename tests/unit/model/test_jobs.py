@@ -148,7 +148,7 @@ def test_stopped_half_way_it_goes_on_to_the_same_file(
             raise KeyboardInterrupt
         return answered(*arguments)  # pyright: ignore[reportArgumentType]
 
-    monkeypatch.setattr(jobs, "answers_to", stops)
+    monkeypatch.setattr(questions, "answers_to", stops)
     with pytest.raises(KeyboardInterrupt):
         predict_file(asked, out, model=predictor, jobs=1)
     assert not out.exists()

@@ -303,9 +303,9 @@ def test_a_rule_helps_where_the_metric_falls_without_it_else_where_truth_is_more
 def test_rules_that_help_and_clauses_are_exported_as_a_theory(tmp_path: Path) -> None:
     clauses = (LearnedClause(CLAUSE, 9, 0.95, 5, 0.8, 0.1), LearnedClause(CLAUSE, 9, 0.91234, 0, None, 0.1))
     implicit = RuleAccount(THEORY.rules[3], "implicit", clauses=clauses)
-    told = RuleReport("toy", "valid", 9, "ap", 0.9, 0.1, (account(1, 0.9, 0.5), account(2, 0.9, 0.95), implicit))
+    found = RuleReport("toy", "valid", 9, "ap", 0.9, 0.1, (account(1, 0.9, 0.5), account(2, 0.9, 0.95), implicit))
     out = tmp_path / "out.r2n"
-    assert export_theory(told, THEORY, out).startswith("3 rules in")
+    assert export_theory(found, THEORY, out).startswith("3 rules in")
     full = parse_theory(text := out.read_text())
     assert (full.domains, full.predicates) == (THEORY.domains, THEORY.predicates)
     named = [(rule.name, rule.weight) for rule in full.rules]
@@ -313,6 +313,6 @@ def test_rules_that_help_and_clauses_are_exported_as_a_theory(tmp_path: Path) ->
     assert "# ap 0.9000, without it 0.5000\nrule r [2.0]" in text
     assert "# learned by 'i': support 9, confidence 0.800 of 5 known, fidelity 0.950" in text
     with pytest.raises(ConfigError, match="cannot be written"):
-        export_theory(told, THEORY, tmp_path / "nowhere" / "out.r2n")
+        export_theory(found, THEORY, tmp_path / "nowhere" / "out.r2n")
     with pytest.raises(ConfigError, match="nothing to export"):
-        export_theory(replace(told, rules=(account(1, 0.8, 0.9),)), THEORY, out)
+        export_theory(replace(found, rules=(account(1, 0.8, 0.9),)), THEORY, out)

@@ -112,10 +112,10 @@ def test_resume_with_anything_else_is_refused(kept: tuple[Run, Path], folder: Pa
 def test_with_valid_the_validation_queries_are_told_and_asked_no_more(toy_folder: Path, tmp_path: Path) -> None:
     problem = load_problem(toy_folder)
     run = trained(tmp_path / "run", problem, changes=("training.with_valid=true",))
-    told = run.knowledge.evidence
-    assert set(problem.valid.atoms.tolist()) <= set(told.atoms.tolist())
-    assert len(told) == len(problem.train) + len(problem.valid)
-    truth = dict(zip(told.atoms.tolist(), told.truth.tolist(), strict=True))
+    found = run.knowledge.evidence
+    assert set(problem.valid.atoms.tolist()) <= set(found.atoms.tolist())
+    assert len(found) == len(problem.train) + len(problem.valid)
+    truth = dict(zip(found.atoms.tolist(), found.truth.tolist(), strict=True))
     assert [truth[atom] for atom in problem.valid.atoms.tolist()] == problem.valid.truth.tolist()
     assert set(run.problem.queries) == {"test"}
     with pytest.raises(ConfigError, match="the problem has no queries 'valid'"):
@@ -322,8 +322,8 @@ def test_the_way_out_of_corrupted_queries_fits_the_facts_and_what_is_set(
     }.get(facts, pairs)
     asked = (pairs[0][0], pairs[1][1]) if facts != "reversed" else (pairs[1][0], pairs[0][1])
     true = {"labelled": 4, "few labels": 15}.get(facts, len(pairs))
-    told = [(*pair, int(i < true)) for i, pair in enumerate(pairs)]
-    facts_given, queries = [table("p", told, labelled=True)], {"test": [table("p", [asked])]}
+    found = [(*pair, int(i < true)) for i, pair in enumerate(pairs)]
+    facts_given, queries = [table("p", found, labelled=True)], {"test": [table("p", [asked])]}
     problem = Problem.build("pairs", r2n.parse_theory("domain d\npredicate p(d, d)\n"), facts_given, queries)
     options = Options().changed(changes)
     ranked = prepare_run(problem, options, 0).notes()

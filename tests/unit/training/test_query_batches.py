@@ -125,18 +125,18 @@ def test_ground_rules_of_closed_atoms_alone_are_there_for_the_semantic_loss() ->
 def test_what_is_asked_is_in_no_body_as_known_and_no_input_tells_it(grounder: str) -> None:
     made = batches(grounder=grounder, leave_one_out=True, model={"evidence_input": "add"})
     assert len(made) == 5, "at most a fifth of what is known is left out together"
-    told: set[int] = set()
+    found: set[int] = set()
     for step, drawn in zip(steps_of(made), made.drawn(torch.Generator().manual_seed(0)), strict=True):
         hidden = set(made.left_out(drawn).tolist())
         assert set(drawn.asked.tolist()) & set(MORE.evidence.atoms.tolist()) <= hidden
         codes, known = step.graph.atoms.tolist(), step.known.tolist()
         assert all(state == UNKNOWN for code, state in zip(codes, known, strict=True) if code in hidden)
-        told |= set(known)
+        found |= set(known)
         for rule, rows in zip(step.graph.rules, step.graph.neighbours, strict=True):
             body = [literal.position for literal in rule.body]
             assert grounder != "known-body" or not hidden & set(step.graph.atoms[rows[:, body]].flatten().tolist())
         assert step.leaves_out
-    assert TRUE in told
+    assert TRUE in found
 
 
 def test_a_negative_that_is_denied_is_left_out_too_and_nothing_of_a_closed_world() -> None:
