@@ -92,9 +92,7 @@ def java_below(process: int) -> int | None:
 def test_a_spark_that_is_killed_half_way(tmp_path: Path) -> None:
     arguments = command(write_problem(tmp_path / "problem"), "local[2]", tmp_path / "out")
     own = {**os.environ, "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}  # it starts sooner
-    with subprocess.Popen(
-        arguments, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, env=environment
-    ) as process:
+    with subprocess.Popen(arguments, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, env=own) as process:
         until = time.monotonic() + SECONDS
         while not list(tmp_path.glob(".out.*.tmp/constants/_SUCCESS")):
             assert time.monotonic() < until

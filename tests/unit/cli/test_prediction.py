@@ -53,17 +53,8 @@ def test_no_answers_are_a_table_with_its_columns(ending: str, is_file: bool, run
 def test_predict_with_other_facts(run_folder: Path, tmp_path: Path) -> None:
     table = tmp_path / "more.tsv"
     table.write_text("new\tnear\tn1\nn1\tnear\tnew\n")
-    given = [
-        "--with",
-        str(table),
-        "--with",
-        "near(n3, new)",
-        "--without",
-        "near(n1, n0)",
-        "--without",
-        "near(n0, n1)",
-    ]
-    result = runner.invoke(app, ["predict", str(run_folder), "liesIn(new, ?)", *changes, "--json"])
+    given = ["--with", str(table), "--with", "near(n3, new)", "--without", "near(n1, n0)", "--without", "near(n0, n1)"]
+    result = runner.invoke(app, ["predict", str(run_folder), "liesIn(new, ?)", *given, "--json"])
     assert result.exit_code == 0, result.output
     assert json.loads(result.stdout)["answers"][0]["atom"] == "liesIn(new, north)"
     assert "new constant: new" in result.stderr

@@ -13,7 +13,7 @@ import torch
 
 from r2n.data.problem import load_problem
 from r2n.errors import CheckpointError, ConfigError, DataError
-from r2n.model import questions
+from r2n.model import questions as module
 from r2n.model.answers import unnamed_arguments
 from r2n.model.model import Model
 from r2n.model.questions import (
@@ -140,7 +140,7 @@ def test_stopped_half_way_it_goes_on_to_the_same_file(
     full, out = tmp_path / f"whole{ending}", tmp_path / f"a{ending}"
     predictor = asked.load()
     predict_file(asked, full, model=predictor, jobs=1)
-    answered, calls = questions.answers_to, []
+    answered, calls = module.answers_to, []
 
     def stops(*arguments: object) -> object:
         calls.append(arguments)
@@ -148,7 +148,7 @@ def test_stopped_half_way_it_goes_on_to_the_same_file(
             raise KeyboardInterrupt
         return answered(*arguments)  # pyright: ignore[reportArgumentType]
 
-    monkeypatch.setattr(questions, "answers_to", stops)
+    monkeypatch.setattr(module, "answers_to", stops)
     with pytest.raises(KeyboardInterrupt):
         predict_file(asked, out, model=predictor, jobs=1)
     assert not out.exists()
@@ -162,23 +162,20 @@ def test_stopped_half_way_it_goes_on_to_the_same_file(
 
 def test_what_was_left_of_another_question_is_not_taken_over(asked: PredictionJob, tmp_path: Path) -> None:
     given = [asked, replace(asked, wanted=AnswerOptions(top=2)), replace(asked, size=6), replace(asked, more=("p(a)",))]
-    identities = [
-        *(questions._identity(each, is_shared=False) for each in given),
-        questions._identity(asked, is_shared=True),
-    ]
+    identities = [*(module._identity(each, is_shared=False) for each in given), module._identity(asked, is_shared=True)]
     assert all(one != other for i, one in enumerate(identities) for other in identities[:i])
-    assert identities[0] == questions._identity(replace(asked), is_shared=False)
+    assert identities[0] == module._identity(replace(asked), is_shared=False)
 
 
 @pytest.mark.parametrize("file", [CONFIG, CALIBRATION, MANIFEST])
 def test_what_another_run_answered_is_not_taken_over(file: str, asked: PredictionJob, tmp_path: Path) -> None:
     other = replace(asked, folder=tmp_path / "run")
     shutil.copytree(asked.folder, other.folder)
-    before = questions._identity(asked, is_shared=False)
-    assert questions._identity(other, is_shared=False) == before, "a run may be moved"
+    before = module._identity(asked, is_shared=False)
+    assert module._identity(other, is_shared=False) == before, "a run may be moved"
     with (other.folder / file).open("a") as changed:
         changed.write("\n")
-    assert questions._identity(other, is_shared=False) != before
+    assert module._identity(other, is_shared=False) != before
 
 
 def test_a_wrong_query_leaves_nothing_behind(asked: PredictionJob, tmp_path: Path) -> None:
