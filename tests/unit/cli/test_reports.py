@@ -1,4 +1,4 @@
-"""r2n report, compare."""
+"""r2n report, compare, reproduce, serve."""
 
 import json
 import shutil
@@ -112,3 +112,22 @@ def test_compare_refuses_before_any_work(runs: Path, tmp_path: Path) -> None:
     checkpoint.write_bytes(checkpoint.read_bytes()[:-4])
     assert "damaged" in invoke("compare", runs / "one", damaged, "--html", tmp_path / "x.html", code=2)
     assert not (tmp_path / "x.html").exists()
+
+
+def refused(*arguments: object) -> str:
+    result = CliRunner().invoke(app, ["serve", *(str(argument) for argument in arguments)])
+    assert result.exit_code == 2
+    return result.output
+
+
+def test_another_host_without_a_token_is_refused(tmp_path: Path) -> None:
+    assert "there is no token" in refused(tmp_path, "--host", "0.0.0.0")
+
+
+def test_what_is_missing_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("r2n.cli.runs.find_spec", lambda name: None)
+    assert "pip install 'r2n[serve]'" in refused(tmp_path)
+
+
+def test_a_folder_that_is_no_run_is_refused(tmp_path: Path) -> None:
+    assert str(tmp_path) in refused(tmp_path, "--port", "0")

@@ -4,9 +4,20 @@ import json
 from pathlib import Path
 
 import pytest
+from pydantic import BaseModel, ValidationError
 
 from r2n.errors import ConfigError, DataError
-from r2n.serving.session import Caret, Session, to_json
+from r2n.serving.session import (
+    QUERIES,
+    TEXT,
+    Caret,
+    CheckRequest,
+    ExplainRequest,
+    QueryRequest,
+    Session,
+    WhatIfRequest,
+    to_json,
+)
 
 
 def test_rules_can_be_left_out(session: Session) -> None:
@@ -37,3 +48,31 @@ def test_json_is_ascii_and_finite() -> None:
     assert body.isascii()
     assert json.loads(body) == {"a": [1.5, None], "b": [None, name], "c": name}
     assert json.loads(to_json(Caret(name, 1))) == {"line": name, "column": 1}
+
+
+@pytest.mark.parametrize("model", [QueryRequest, ExplainRequest, WhatIfRequest, CheckRequest])
+def test_examples_are_requests(model: type[BaseModel]) -> None:
+    examples = model.model_json_schema()["examples"]
+    assert examples
+    for example in examples:
+        model.model_validate(example)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {},
+        {"queries": []},
+        {"queries": "p(?)"},
+        {"queries": ["p(?)"] * (QUERIES + 1)},
+        {"queries": ["x" * (TEXT + 1)]},
+        {"queries": ["p(?)"], "top": 0},
+        {"queries": ["p(?)"], "top": "3"},
+        {"queries": ["p(?)"], "unknown": 1},
+        {"queries": ["p(?)"], "unheard": 1},
+        {"queries": ["p(?)"], "constants": {"d": "name"}},
+    ],
+)
+def test_what_the_schema_does_not_have_is_refused(wrong: dict[str, object]) -> None:
+    with pytest.raises(ValidationError):
+        QueryRequest.model_validate(wrong)
