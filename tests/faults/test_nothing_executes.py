@@ -12,7 +12,7 @@ import pytest
 import r2n
 from r2n.data.problem import Problem
 from r2n.data.tables import Table, read_facts
-from r2n.datasets.download import GITHUB
+from r2n.datasets.benchmarks import GITHUB
 from r2n.errors import R2NError
 from r2n.grounding import store
 from r2n.grounding.known_body import KnownBodyGrounder

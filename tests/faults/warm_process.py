@@ -98,7 +98,7 @@ def command(*arguments: str) -> None:
 
 
 def fetch(address: str, cache: str, described: str) -> None:
-    from r2n.datasets.download import Kept, Source, download
+    from r2n.datasets.benchmarks import Kept, Source, download
 
     sources = tuple(
         Source("owner/repo", "abc", path, tuple(Kept(*kept) for kept in keeps)) for path, keeps in json.loads(described)

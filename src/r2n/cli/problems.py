@@ -14,8 +14,7 @@ from r2n.data.herbrand import Codes, are_among, union
 from r2n.data.knowledge_base import as_trained, reciprocal_codes
 from r2n.data.problem import TRAIN, Problem, read_problem_file
 from r2n.data.validation import contradictions
-from r2n.datasets.benchmarks import DATASETS, load
-from r2n.datasets.download import download
+from r2n.datasets.benchmarks import DATASETS, download, load
 from r2n.datasets.generated import LARGE, GraphOptions, generate
 from r2n.errors import ConfigError, counted, nearest
 from r2n.files import take_away

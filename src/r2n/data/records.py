@@ -347,10 +347,8 @@ def _opened(path: Path) -> Iterator[pq.ParquetFile]:
     """A file, unless it says that it has far more rows than it has room for: they would fill the memory."""
     try:
         with pq.ParquetFile(path) as file:
-            rows, size = (
-                sum(file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)),
-                path.stat().st_size,
-            )
+            rows = sum(file.metadata.row_group(i).num_rows for i in range(file.num_row_groups))
+            size = path.stat().st_size
             if rows > MANY and rows > MOST_ROWS_A_BYTE * size:
                 raise unreadable(path, "a table of facts", f"{rows:,} rows in {size:,} bytes repeat each other")
             yield file

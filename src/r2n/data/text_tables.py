@@ -424,10 +424,8 @@ def _objects(records: Records) -> Records:
         query = "SELECT CASE WHEN json_valid(item) THEN json_type(item) ELSE 'no JSON' END = 'OBJECT' FROM items"
         records = records.without(~mask(connection.sql(query)), no_object)
         register()
-        keys, is_repeated = (
-            connection.sql("SELECT json_keys(item) AS keys FROM items"),
-            "len(list_distinct(keys)) < len(keys)",
-        )
+        keys = connection.sql("SELECT json_keys(item) AS keys FROM items")
+        is_repeated = "len(list_distinct(keys)) < len(keys)"
         bad = mask(keys.project(is_repeated))
         rows = (row[0] for row in keys.filter(is_repeated).fetchall())
         repeated = dict(zip(records.rows[bad].tolist(), rows, strict=True))

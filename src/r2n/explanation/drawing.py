@@ -463,12 +463,7 @@ class ReasonGraph:
 
 
 def reason_graph(
-    atom: str,
-    belief: Belief,
-    reasons: Sequence[Reason],
-    *,
-    if_unknown: Mapping[str, str] | None = None,
-    other: str | None = None,
+    atom: str, belief: Belief, reasons: Sequence[Reason], if_unknown: Mapping[str, str] | None = None, other: str = ""
 ) -> ReasonGraph:
     """The graph of the reasons for an atom, nearest first.
 
@@ -480,7 +475,7 @@ def reason_graph(
         by_atom.setdefault(member.atom, member.reasons)
     builder = _Builder(by_atom, if_unknown or {})
     builder.add_atom("answer", atom, belief, 0)
-    if other is not None:
+    if other:
         builder.atoms[other] = 0
     while builder.waiting:
         builder.expand(builder.waiting.popleft())

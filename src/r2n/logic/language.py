@@ -64,13 +64,10 @@ class Language:
 
     @classmethod
     def build(
-        cls,
-        domains: Iterable[Domain],
-        predicates: Iterable[Predicate],
-        members: Mapping[str, Iterable[str]] | None = None,
+        cls, domains: Iterable[Domain], predicates: Iterable[Predicate], members: Mapping[str, Iterable[str]]
     ) -> "Language":
         """The language of these domains and predicates; `members` gives the constants that the data brings."""
-        domains, predicates, members = tuple(domains), tuple(predicates), members or {}
+        domains, predicates = tuple(domains), tuple(predicates)
 
         def names_of(domain: Domain) -> set[str]:
             if domain.parts:

@@ -330,12 +330,7 @@ class Predicted:
 
 
 def predict_file(
-    asked: PredictionJob,
-    out: Path,
-    *,
-    jobs: int | None = None,
-    model: Model | None = None,
-    progress: Progress = no_progress,
+    job: PredictionJob, out: Path, jobs: int | None = None, model: Model | None = None, progress: Progress = no_progress
 ) -> Predicted:
     """Write the answers to a file of queries, in its order, with the columns of `answer_table`.
 
@@ -344,9 +339,9 @@ def predict_file(
     """
     check_output(out)
     parts = AnswerParts(out)
-    with parts.opened(_identity(asked, is_shared=jobs is not None)) as before:
-        with shared(jobs, _predict, asked, parts) as shard:
-            model, made = _predict(shard, asked, parts, model, progress)
+    with parts.opened(_identity(job, is_shared=jobs is not None)) as before:
+        with shared(jobs, _predict, job, parts) as shard:
+            model, made = _predict(shard, job, parts, model, progress)
         return Predicted(parts.join(model.argument_names), made, before)
 
 

@@ -221,6 +221,10 @@ QUERIES_TO_CHOOSE_BY = 10_000
 MOST_NETWORKS = 100
 SMALL_GRAPH = 50_000  # ground rules: below, a second thread costs more than it gives
 
+Encoders = Mapping[str, nn.Module]
+_Made = tuple[Problem, Options, KnowledgeBase, GraphSource, int | None]
+"""What the runs of all seeds share: the last is the memory that they may take."""
+
 
 @dataclass(frozen=True, eq=False)
 class Run:
@@ -238,7 +242,7 @@ class Run:
     knowledge: KnowledgeBase
     source: GraphSource
     trainer: Trainer
-    given: Mapping[str, nn.Module]
+    given: Encoders
     memory: int | None = None
     size: int = 1
     trained: list["Run"] = field(default_factory=list)
@@ -281,15 +285,11 @@ class Run:
             self.trained.append(made)
 
     def with_seed(
-        self,
-        seed: int,
-        encoders: Mapping[str, nn.Module] | None = None,
-        progress: Progress = no_progress,
-        batches: Batches | None = None,
+        self, seed: int, given: Encoders | None = None, progress: Progress = no_progress, batches: Batches | None = None
     ) -> "Run":
         """The same run with another seed, of one network, which begins here."""
         made = self.problem, self.options, self.knowledge, self.source, self.memory
-        return _run_of_seed(*made, seed, encoders or {}, progress, batches)
+        return _run_of_seed(made, seed, given or {}, progress, batches)
 
     def logits(self) -> AtomLogits:
         """The logits for any atoms, with the weights as they are now; of several networks, the means."""
@@ -358,7 +358,7 @@ def prepare_run(
     seed: int = 0,
     *,
     size: int = 1,
-    encoders: Mapping[str, nn.Module] | None = None,
+    encoders: Encoders | None = None,
     memory: int | None = None,
     progress: Progress = no_progress,
 ) -> Run:
@@ -385,25 +385,16 @@ def prepare_run(
     check_training(knowledge, options, memory)
     source = make_source(knowledge, options, progress, to_train=True, memory=memory)
     given = deepcopy(dict(encoders or {})) if size > 1 else encoders or {}
-    first = _run_of_seed(problem, options, knowledge, source, memory, seed, encoders or {}, progress)
+    first = _run_of_seed((problem, options, knowledge, source, memory), seed, encoders or {}, progress)
     if size > 1:
         weights = sum(part.numel() * part.element_size() for part in first.model.state_dict().values())
         check_memory(4 * size * weights, memory, what=f"{size:,} networks", hints=["train fewer: --ensemble"])
     return replace(first, size=size, given=given)
 
 
-def _run_of_seed(
-    problem: Problem,
-    options: Options,
-    knowledge: KnowledgeBase,
-    source: GraphSource,
-    memory: int | None,
-    seed: int,
-    encoders: Mapping[str, nn.Module],
-    progress: Progress,
-    batches: Batches | None = None,
-) -> Run:
+def _run_of_seed(made: _Made, seed: int, encoders: Encoders, progress: Progress, batches: Batches | None = None) -> Run:
     """The run of one network; the only place where the global seed and the threads are set."""
+    problem, options, knowledge, source, memory = made
     training, evidence = options.training, knowledge.evidence
     torch.manual_seed(seed)
     model = R2N.build(knowledge, options.model, encoders=encoders).to(make_device(training.device))

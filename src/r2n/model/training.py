@@ -75,9 +75,7 @@ def train_in(
     """
     folder = RunFolder(path)
     seed, size, threads, device = run.seed, len(run.seeds), torch.get_num_threads(), str(run.model.device)
-    made = config_of(
-        run.problem, run.options, seed=seed, threads=threads, encoders=run.encoders, device=device, ensemble=size
-    )
+    made = config_of(run.problem, run.options, seed, threads, run.encoders, device, size)
     with refusing(f"the folder {str(path)!r} cannot be made", "give another --out"):
         path.mkdir(parents=True, exist_ok=True)
     with locked(path):

@@ -116,12 +116,7 @@ def trainer_state(trainer: Trainer) -> tuple[dict[str, Tensor], dict[str, Any]]:
         tensors |= {f"optimizer.{i}.{name}": value for name, value in moments.items()}
     tensors["random.hiding"] = trainer.generator.get_state()
     tensors["random.global"] = torch.get_rng_state()
-    state = {
-        "epoch": trainer.epoch,
-        "best": trainer.best,
-        "best_epoch": trainer.best_epoch,
-        "is_done": trainer.is_done,
-    }
+    state = {name: getattr(trainer, name) for name in ("epoch", "best", "best_epoch", "is_done")}
     return {name: value.clone() for name, value in tensors.items()}, state
 
 

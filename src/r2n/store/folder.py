@@ -112,14 +112,7 @@ def usual_folder(name: str, seed: int) -> Path:
 
 
 def config_of(
-    problem: Problem,
-    options: Options,
-    *,
-    seed: int,
-    threads: int,
-    encoders: tuple[str, ...] = (),
-    device: str = "cpu",
-    ensemble: int = 1,
+    problem: Problem, options: Options, seed: int, threads: int, encoders: tuple[str, ...], device: str, ensemble: int
 ) -> RunConfig:
     """The configuration of a run of this process on a problem."""
     return RunConfig(

@@ -14,20 +14,20 @@ PERSON = Domain("person", listed=("a", "b", "c"))
 CITY = Domain("city", listed=("b", "rome"))
 LIVES = Predicate("livesIn", (PERSON, CITY))
 SMOKES = Predicate("smokes", (PERSON,))
-LANGUAGE = Language.build([PERSON, CITY], [SMOKES, LIVES])
+LANGUAGE = Language.build([PERSON, CITY], [SMOKES, LIVES], {})
 
 
 def test_no_atoms_is_legal() -> None:
-    empty = HerbrandBase(Language.build([], []))
+    empty = HerbrandBase(Language.build([], [], {}))
     assert empty.size == 0
     assert empty.names(np.zeros(0, dtype=np.int64)) == []
-    nobody = HerbrandBase(Language.build([Domain("d")], [Predicate("p", (Domain("d"),))]))
+    nobody = HerbrandBase(Language.build([Domain("d")], [Predicate("p", (Domain("d"),))], {}))
     assert nobody.size == 0
 
 
 def wide(positions: int, constants: int) -> Language:
     domain = Domain("d", listed=tuple(f"c{i:03}" for i in range(constants)))
-    return Language.build([domain], [Predicate("p", (domain,) * positions)])
+    return Language.build([domain], [Predicate("p", (domain,) * positions)], {})
 
 
 def test_the_largest_base_that_fits_64_bits_fits() -> None:

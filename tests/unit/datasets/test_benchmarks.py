@@ -107,7 +107,7 @@ def test_an_unknown_name_is_refused_with_the_nearest() -> None:
 
 def test_what_is_not_fetched_says_how_to_fetch_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("R2N_DATA", str(tmp_path))
-    monkeypatch.setattr("r2n.datasets.download.cache_folder", lambda: tmp_path / "cache")
+    monkeypatch.setattr("r2n.datasets.benchmarks.cache_folder", lambda: tmp_path / "cache")
     with pytest.raises(DataError, match="`r2n datasets download wn18rr`"):
         load("wn18rr")
     assert folder_of(DATASETS["nations"]) == EMBEDDED / "nations"

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from r2n.datasets.download import SOURCES, Kept, Source, download, find, is_complete
+from r2n.datasets.benchmarks import SOURCES, Kept, Source, download, find, is_complete
 from r2n.errors import DataError
 
 RULES = b"r0:1.0:p(x,y) -> q(x,y)\n"
@@ -193,5 +193,5 @@ def test_every_source_is_pinned(data_folder: Path) -> None:
 
 
 def test_pooch_is_imported_only_to_download() -> None:
-    code = "import sys, r2n.datasets.download; sys.exit('pooch' in sys.modules or 'requests' in sys.modules)"
+    code = "import sys, r2n.datasets.benchmarks; sys.exit('pooch' in sys.modules or 'requests' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -76,7 +76,7 @@ def test_a_report_is_json_even_of_nothing() -> None:
         text = json.dumps(report.to_dict(), allow_nan=False)
         assert set(json.loads(text)["metrics"].values()) == {None}
         assert report.per_predicate == {}
-    empty = HerbrandBase(Language.build([], []))
+    empty = HerbrandBase(Language.build([], [], {}))
     assert isnan(classify(lambda _: np.zeros(0), Evidence.empty(), empty).metrics["ap"])
     assert isnan(rank(lambda _: np.zeros(0), Evidence.empty(), empty, filtered()).metrics["mrr"])
 

@@ -9,8 +9,7 @@ from hypothesis import given
 
 from r2n.errors import TheoryError
 from r2n.logic.formula import Atom, Constant, Variable
-from r2n.logic.horn import parse_horn_rules
-from r2n.logic.parser import parse_theory
+from r2n.logic.parser import parse_horn_rules, parse_theory
 from r2n.logic.theory import Rule
 from tests.examples import at_most, fixture
 from tests.theory_strategies import dice

@@ -27,7 +27,7 @@ def test_a_domain_is_within_itself_and_the_unions_it_is_part_of() -> None:
 
 
 def test_domains_nobody_fills_are_empty() -> None:
-    language = Language.build([COUNTRY, PLACE], [Predicate("p", (COUNTRY,))])
+    language = Language.build([COUNTRY, PLACE], [Predicate("p", (COUNTRY,))], {})
     assert language.constants == ()
     assert language.members(PLACE).shape == (0,)
 

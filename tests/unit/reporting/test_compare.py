@@ -108,7 +108,7 @@ def asked(problem: r2n.Problem, logits: dict[str, float]) -> EvaluatedRun:
     names = problem.knowledge.base.names(problem.test.atoms)
     kept = ClassifiedQueries(problem.test.atoms, problem.test.truth, np.array([logits[name] for name in names]))
     report = Report("test", {}, {}, {"task": "classification", "queries": 4}, by_query=kept)
-    config = config_of(problem, problem.options, seed=0, threads=1)
+    config = config_of(problem, problem.options, 0, 1, (), "cpu", 1)
     return EvaluatedRun(config, problem, {"test": report})
 
 

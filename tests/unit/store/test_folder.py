@@ -46,7 +46,7 @@ from tests.same_records import assert_same
 
 @pytest.fixture
 def config(toy: Problem) -> RunConfig:
-    return config_of(toy, toy.options, seed=7, threads=2, encoders=("town",))
+    return config_of(toy, toy.options, 7, 2, ("town",), "cpu", 1)
 
 
 @pytest.fixture
@@ -219,7 +219,7 @@ def test_differences_are_named(toy: Problem, config: RunConfig) -> None:
     queries = {name: Evidence(part.atoms, ~part.truth) for name, part in toy.queries.items()}
     evidence = Evidence(toy.train.atoms[1:], toy.train.truth[1:])
     problem = replace(toy, queries=queries, knowledge=replace(toy.knowledge, evidence=evidence))
-    now = config_of(problem, options, seed=8, threads=1, device="cuda")
+    now = config_of(problem, options, 8, 1, (), "cuda", 1)
     assert differences(config, now) == [
         "the evidence",
         "the queries",
@@ -231,7 +231,7 @@ def test_differences_are_named(toy: Problem, config: RunConfig) -> None:
         'device: "cpu", now "cuda"',
         "threads: 2, now 1",
     ]
-    moved = config_of(replace(toy, source="elsewhere"), toy.options, seed=7, threads=2, encoders=("town",))
+    moved = config_of(replace(toy, source="elsewhere"), toy.options, 7, 2, ("town",), "cpu", 1)
     assert differences(config, replace(moved, versions={})) == [], "nor is it a difference where a problem lies"
 
 

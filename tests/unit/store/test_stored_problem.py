@@ -17,9 +17,8 @@ from r2n.data.knowledge_base import Evidence, KnowledgeBase, with_reciprocals
 from r2n.data.problem import LoadReport, Problem
 from r2n.data.tables import Table
 from r2n.errors import CheckpointError
-from r2n.logic.horn import parse_horn_rules
 from r2n.logic.language import Domain, Language, Predicate
-from r2n.logic.parser import parse_theory
+from r2n.logic.parser import parse_horn_rules, parse_theory
 from r2n.logic.theory import Theory
 from r2n.store.folder import (
     DOCUMENT,

@@ -1,6 +1,6 @@
 """Rules as other systems write them: AnyBURL, AMIE, Prolog, clauses and formulas of Markov logic."""
 
-from r2n.logic.horn import parse_horn_rules
+from r2n.logic.parser import parse_horn_rules
 from tests.faults.fuzzing.target import Target, as_text
 
 TOKENS = (
