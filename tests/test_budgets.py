@@ -16,10 +16,10 @@ ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "r2n"
 TRACKED = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False).stdout.splitlines()
 MOST = {
-    "source lines": 29_930,
-    "code lines": 21_290,
-    "files": 130,
-    "private functions called once": 192,
+    "source lines": 29_611,
+    "code lines": 20_983,
+    "files": 116,
+    "private functions called once": 185,
     "import chain": 25,
     "test lines": 36_000,
     "public names": 16,

@@ -1,8 +1,10 @@
 """A trained toy run, shared by the tests of experiments/."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import torch
 
 from r2n.data.problem import Problem, load_problem
 from r2n.model.run import Run, prepare_run
@@ -25,3 +27,10 @@ def toy_run(toy: Problem) -> Run:
 @pytest.fixture
 def toy_folder(tmp_path: Path) -> Path:
     return write_toy_problem(tmp_path / "towns", epochs=12)
+
+
+@pytest.fixture
+def threads() -> Iterator[None]:
+    kept = torch.get_num_threads()
+    yield
+    torch.set_num_threads(kept)

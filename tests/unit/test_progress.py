@@ -1,4 +1,4 @@
-"""Progress: phases in lines or as a bar, and none that nobody asked for."""
+"""Progress: phases in lines or as a bar, and none that nobody asked for; names that would steer a terminal."""
 
 import io
 import sys
@@ -6,11 +6,14 @@ import time
 
 import pytest
 from rich.console import Console
+from typer.testing import CliRunner
 
 from r2n import progress as module
-from r2n.cli.screen import screen
+from r2n.cli import app
+from r2n.cli.screen import print_table, screen
 from r2n.errors import DataError
 from r2n.progress import Phase, PhaseProgress, Progress, no_progress, progress
+from r2n.visible import visible
 
 
 def test_no_progress_shows_nothing(capsys: pytest.CaptureFixture[str]) -> None:
@@ -180,3 +183,19 @@ def test_a_failed_phase_is_not_done(clock: Clock, capsys: pytest.CaptureFixture[
     with pytest.raises(DataError, match="wrong"):
         fail()
     assert "done" not in capsys.readouterr().err
+
+
+def test_what_steers_a_terminal_is_shown_instead(capsys: pytest.CaptureFixture[str]) -> None:
+    print_table(["atom"], [], [["a\x1b[2Jb\x07", "left\u202eright", "nul\0", "åé"]], "cr\rx")
+    printed = capsys.readouterr().out
+    for shown in (r"cr\rx", r"a\x1b[2Jb\x07", r"left\u202eright", r"nul\x00", "åé"):
+        assert shown in printed
+    assert not set("\r\x1b\x07\u202e\0") & set(printed)
+    assert visible("one line\n\tanother") == "one line\n\tanother"
+
+
+def test_an_error_does_not_steer_a_terminal() -> None:
+    result = CliRunner().invoke(app, ["check", "no\x1b[2J\rsuch"], color=True)
+    assert result.exit_code == 2
+    assert r"no\x1b[2J\rsuch" in result.stderr
+    assert "\x1b" not in result.stderr

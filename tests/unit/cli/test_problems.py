@@ -1,4 +1,4 @@
-"""r2n check: what the tables say (its options are tested end to end)."""
+"""r2n check, ground, mine, datasets: what the tables say (the other options are tested end to end)."""
 
 import json
 from pathlib import Path

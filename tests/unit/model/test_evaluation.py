@@ -23,16 +23,7 @@ from r2n.evaluation.report import Report, classify
 from r2n.logic.parser import parse_theory
 from r2n.model import run as module
 from r2n.model.model import Model
-from r2n.model.run import (
-    DEVIATION,
-    LEAST_SUPPORT,
-    SINGLE,
-    Constrained,
-    Run,
-    baseline_scores,
-    evaluate_split,
-    prepare_run,
-)
+from r2n.model.run import Constrained, Run, baseline_scores, evaluate_split, prepare_run
 from r2n.model.training import train_in, train_without_reasoning
 from r2n.network.mixture import NETWORK_ALONE, RULES_ALONE
 from r2n.options import Options
@@ -75,11 +66,11 @@ def test_an_ensemble_stands_beside_its_networks(logits: AtomLogits, toy: Problem
     alone = [evaluate_split(member, toy, "test").metrics for member in logits.members]
     for name in report.metrics:
         values = [metrics[name] for metrics in alone]
-        assert report.baselines[SINGLE][name] == pytest.approx(mean(values))
-        assert report.baselines[DEVIATION][name] == pytest.approx(stdev(values))
+        assert report.baselines[module.SINGLE][name] == pytest.approx(mean(values))
+        assert report.baselines[module.DEVIATION][name] == pytest.approx(stdev(values))
     assert not evaluate_split(logits, toy, "test").baselines
     more = evaluate_split(logits, toy, "test", baselines=baseline_scores(logits, toy)).baselines
-    assert {SINGLE, DEVIATION} < set(more)
+    assert {module.SINGLE, module.DEVIATION} < set(more)
 
 
 def test_a_ranking_too(logits: AtomLogits, toy: Problem, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -88,15 +79,15 @@ def test_a_ranking_too(logits: AtomLogits, toy: Problem, monkeypatch: pytest.Mon
     options = EvaluationOptions(calibration=Calibrated(2.0, 0.0, "labels"))
     report = evaluate_split(logits, ranked, "test", options=options, baselines={})
     alone = [evaluate_split(member, ranked, "test").metrics["mrr"] for member in logits.members]
-    assert report.baselines[SINGLE]["mrr"] == pytest.approx(mean(alone))
+    assert report.baselines[module.SINGLE]["mrr"] == pytest.approx(mean(alone))
     assert report.protocol["calibration"] == "temperature 2, fitted on labels"
     assert report.calibrated is None
     monkeypatch.setattr("r2n.model.run.MOST_CANDIDATES_WITH_LAYERS", 10)
-    assert SINGLE not in evaluate_split(logits, ranked, "test", baselines={}).baselines, "it would cost much"
+    assert module.SINGLE not in evaluate_split(logits, ranked, "test", baselines={}).baselines, "it would cost much"
     false = Evidence(toy.test.atoms[~toy.test.truth], np.zeros(2, bool))
     report = evaluate_split(logits, replace(toy, queries={"test": false}), "test", baselines={})
-    assert isnan(report.baselines[SINGLE]["ap"])
-    assert report.to_dict()["baselines"][SINGLE]["ap"] is None
+    assert isnan(report.baselines[module.SINGLE]["ap"])
+    assert report.to_dict()["baselines"][module.SINGLE]["ap"] is None
 
 
 def test_metrics_do_not_depend_on_how_many_atoms_are_scored_at_once(tmp_path: Path) -> None:
@@ -308,7 +299,7 @@ def test_forbidden_candidates_stand_last(road: Problem) -> None:
 def test_which_constraints_are_found(road: Problem) -> None:
     found = Constrained.from_knowledge(road.knowledge)
     assert str(found) == "irreflexive 1, asymmetric 1"
-    assert all(constraint.support >= LEAST_SUPPORT for constraint in found.constraints)
+    assert all(constraint.support >= module.LEAST_SUPPORT for constraint in found.constraints)
     assert "functional 1" in str(Constrained.from_knowledge(road.knowledge, min_support=3))
     assert str(Constrained.from_knowledge(road.knowledge, ("disjoint",))) == "none found"
     with pytest.raises(ConfigError, match="no kind of constraint 'reflexive'") as caught:

@@ -2,31 +2,20 @@
 
 import json
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
 import pyarrow as pa
 import pytest
-import torch
 
 from r2n.data.problem import load_problem
 from r2n.errors import CheckpointError, ConfigError, DataError
 from r2n.model import questions as module
 from r2n.model.answers import unnamed_arguments
 from r2n.model.model import Model
-from r2n.model.questions import (
-    PREDICATES,
-    AnswerOptions,
-    AnswerParts,
-    EvaluationJob,
-    Predicted,
-    PredictionJob,
-    answer_table,
-    evaluate_run,
-    predict_file,
-)
+from r2n.model.questions import AnswerOptions, AnswerParts, EvaluationJob, PredictionJob, evaluate_run, predict_file
 from r2n.model.run import prepare_run
 from r2n.model.training import train_in
 from r2n.store.checkpoint import MANIFEST
@@ -43,7 +32,7 @@ def part_of(rows: list[int], *arguments: str, label: bool | None = None) -> pa.T
     columns |= {name: [0.5] * count for name in ("probability", "network", "logit")}
     columns |= {name: [True] * count for name in ("known", "closed", "reached")}
     table = pa.table({**columns, "label": pa.array([label] * count, pa.bool_())})
-    return table.replace_schema_metadata({PREDICATES: json.dumps(["p" * len(arguments)])})
+    return table.replace_schema_metadata({module.PREDICATES: json.dumps(["p" * len(arguments)])})
 
 
 def named(predicates: Iterable[str]) -> tuple[str, ...]:
@@ -121,7 +110,7 @@ def test_the_parts_are_answered_as_the_whole_is(asked: PredictionJob, tmp_path: 
     found = predict_file(asked, out, progress=lambda *said: shown.append(said))
     assert (found.answers, found.parts, found.parts_before) == (32, 7, 0)
     assert shown[-1] == ("predict", 32, 0)
-    full = answer_table(predictor, asked.queries, asked.wanted).to_pandas()
+    full = module.answer_table(predictor, asked.queries, asked.wanted).to_pandas()
     pd.testing.assert_frame_equal(pd.read_parquet(out), full, check_dtype=False)  # of texts: pandas has two
     assert [path.name for path in tmp_path.iterdir()] == ["a.parquet"]
     path = tmp_path / "q.parquet"  # which says how many rows it has
@@ -129,7 +118,7 @@ def test_the_parts_are_answered_as_the_whole_is(asked: PredictionJob, tmp_path: 
     found = predict_file(
         replace(asked, queries=path), tmp_path / "a.csv", model=predictor, progress=lambda *said: shown.append(said)
     )
-    assert found == Predicted(32, 7, 0)
+    assert found == module.Predicted(32, 7, 0)
     assert shown[-1] == ("predict", 32, 32)
 
 
@@ -197,13 +186,6 @@ def ranked_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for _ in train_in(folder / "run", prepare_run(load_problem(toy))):
         pass
     return folder / "run"
-
-
-@pytest.fixture
-def threads() -> Iterator[None]:
-    kept = torch.get_num_threads()
-    yield
-    torch.set_num_threads(kept)
 
 
 def test_one_job_reports_what_is_reported_without(ranked_run: Path, threads: None) -> None:

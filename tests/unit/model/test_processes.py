@@ -42,13 +42,6 @@ from tests.thread_group import ThreadGroup
 
 
 @pytest.fixture
-def threads() -> Iterator[None]:
-    kept = torch.get_num_threads()
-    yield
-    torch.set_num_threads(kept)
-
-
-@pytest.fixture
 def pipe() -> Iterator[tuple]:
     here, there = Pipe(duplex=False)
     yield here, there
