@@ -232,15 +232,15 @@ def test_more_iterations_than_anybody_waits_for(toy_folder: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def rules_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("rules")
     write_false_rule_problem(folder / "towns", towns=48, epochs=20)
     invoke("train", str(folder / "towns"), "--out", str(folder / "run"), "--no-report", "--no-baseline")
     return folder / "run"
 
 
-def test_one_json_document(run_folder: Path) -> None:
-    document = json.loads(invoke("rules", str(run_folder), "--json", "--split", "test"))
+def test_one_json_document(rules_run: Path) -> None:
+    document = json.loads(invoke("rules", str(rules_run), "--json", "--split", "test"))
     assert document["split"] == "test"
     rules = {rule["name"]: rule for rule in document["rules"]}
     assert set(rules) == {"neighbours", "pen pals"}
@@ -250,19 +250,19 @@ def test_one_json_document(run_folder: Path) -> None:
     assert rule["ground_rules"] > 0
 
 
-def test_the_rules_that_help_are_exported_as_a_theory_that_is_accepted(run_folder: Path, tmp_path: Path) -> None:
+def test_the_rules_that_help_are_exported_as_a_theory_that_is_accepted(rules_run: Path, tmp_path: Path) -> None:
     out = tmp_path / "helpful.r2n"
-    invoke("rules", str(run_folder), "--export", str(out))
+    invoke("rules", str(rules_run), "--export", str(out))
     problem = write_false_rule_problem(tmp_path / "again", towns=48)
     (problem / "theory.r2n").write_text(out.read_text())
     assert "rule neighbours" in invoke("check", str(problem))
 
 
-def test_bad_input_has_a_clear_answer(run_folder: Path, tmp_path: Path) -> None:
-    assert "no queries 'dev'" in invoke("rules", str(run_folder), "--split", "dev", code=2)
-    assert "does not end in .r2n" in invoke("rules", str(run_folder), "--export", "theory.txt", code=2)
+def test_bad_input_has_a_clear_answer(rules_run: Path, tmp_path: Path) -> None:
+    assert "no queries 'dev'" in invoke("rules", str(rules_run), "--split", "dev", code=2)
+    assert "does not end in .r2n" in invoke("rules", str(rules_run), "--export", "theory.txt", code=2)
     assert "error:" in invoke("rules", str(tmp_path / "nowhere"), code=2)
-    assert "--most" in invoke("rules", str(run_folder), "--most", "0", code=2)
+    assert "--most" in invoke("rules", str(rules_run), "--most", "0", code=2)
 
 
 def test_a_run_that_reads_no_rules(tmp_path: Path) -> None:
