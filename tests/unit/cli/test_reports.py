@@ -1,4 +1,4 @@
-"""r2n report, compare, reproduce, serve."""
+"""r2n report, compare, serve."""
 
 import json
 import shutil

@@ -1,4 +1,4 @@
-"""What would be answered after changes: as a problem answers where everything is grounded again."""
+"""What would be answered after changes: as a problem grounded again answers, or a pass over each changed graph."""
 
 from dataclasses import replace
 from typing import Any

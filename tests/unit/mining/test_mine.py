@@ -1,4 +1,4 @@
-"""Mining: counts are those of plain loops, planted rules are found, noise gives none; theory files."""
+"""Mining: counts are those of plain loops, planted rules are found; how rules are compared, cut and written."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Pages of runs, comparisons and explanations: sound, complete, and safe whatever names the data has."""
+"""Pages and charts: sound, complete, every point at its place, and safe whatever names the data has."""
 
 import re
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""The report of a run: complete for both tasks; a part that fails is left out, and a note says why."""
+"""The report of a run: complete for both tasks; a part that fails is left out with a note; the cost of phases."""
 
 import json
 from dataclasses import replace

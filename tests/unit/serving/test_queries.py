@@ -1,4 +1,4 @@
-"""Queries, explanations, what-if comparisons, and the check of a query that is being typed."""
+"""Requests about atoms (queries, explanations, what-if, checks), about constants, and about the run."""
 
 import json
 from dataclasses import asdict

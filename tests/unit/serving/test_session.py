@@ -1,4 +1,4 @@
-"""The loaded run, the changes that a request makes for itself alone, and replies."""
+"""The loaded run, what requests may contain, the changes that one makes for itself alone, and replies."""
 
 import json
 from pathlib import Path
