@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from scipy.special import expit, logit
+from scipy.special import logit
 
 from r2n.data.herbrand import Codes
 from r2n.data.problem import Problem
@@ -70,7 +70,7 @@ def believe(
             hint = "give the run of a network that was trained on this problem"
             raise ConfigError("the run is of another problem: its constants, domains or predicates differ", hint=hint)
         logits = trained.scores(graph.atoms.numpy())
-        start = torch.from_numpy((trained.calibration or expit)(logits))
+        start = torch.from_numpy(trained.probabilities(graph.atoms.numpy(), logits))
     start = torch.where(states == UNKNOWN, start, (states == TRUE).double())
     clash = find_clash(graph, states.numpy() - 1)
     beliefs = infer(graph, log_beliefs(start), method=method, iterations=iterations, damping=damping)

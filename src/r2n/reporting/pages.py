@@ -264,7 +264,11 @@ def run_page(report: RunReport) -> str:
         rank_texts=rank_texts(),
         protocol_texts=protocol_texts,
         shown_metrics=list(METRICS),
-        classification_metrics=[name for name, metric in METRICS.items() if metric.task == "classification"],
+        classification_metrics=[
+            name
+            for name, metric in METRICS.items()
+            if metric.task != "ranking" and any(name in split.report.metrics for split in report.results)
+        ],
         ties_that_matter=ties_that_matter,
         most_lines=MOST_LINES,
         most_shown=MOST_SHOWN,

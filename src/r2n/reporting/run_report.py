@@ -266,7 +266,7 @@ def _facts(trained: Model, config: RunConfig, epochs: int | None) -> Iterator[tu
     text += "" if everything is None else f", {counted(len(everything), 'ground rule')}"
     yield "grounding", text if model.layers else "none is read: the network has no reasoning layer"
     who = f"the mean of the logits of {networks} networks" if networks > 1 else "one network"
-    yield "probabilities", f"by {who}, {trained.calibration or 'not calibrated'}"
+    yield "probabilities", f"that atoms are true, by {who}, {trained.calibration or 'not calibrated'}"
     wanted = networks * options.training.epochs
     done = "" if epochs is None or epochs == wanted else f"{epochs:,} of at most "
     seeds = f"seed {config.seed}" if networks == 1 else f"{networks} seeds from {config.seed} on"
