@@ -340,7 +340,7 @@ class TheoryBuilder(Transformer[Token, Theory]):
                 raise TheoryError(what, where=self._at(tokens[0]), hint=hint)
         if functional and len(domains) < 2:
             what = f"predicate '{name}' has one position, and a functional one has a value in its last position"
-            hint = f"write: predicate {name}({domains[0].name}, VALUE) functional"
+            hint = f"write: predicate {name}({', '.join(d.name for d in domains)}, VALUE) functional"
             raise TheoryError(what, where=self._at(functional), hint=hint)
         is_closed, is_functional = closing is True, functional is not None
         self.predicates.append(Predicate(str(name), domains, is_closed, tuple(parts), functional=is_functional))

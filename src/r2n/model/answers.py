@@ -152,7 +152,7 @@ class Answers(Sequence[Answer]):
         columns = self.base.names(self.atoms), self.probability.tolist(), known, *numbers, spread
         shares = [None] * len(known) if self.share is None else [s if s == s else None for s in self.share.tolist()]
         rows = zip(*columns, self.base.parts(self.atoms), shares, strict=True)
-        return tuple(Answer(*row, *part, share) for *row, part, share in rows)
+        return tuple(Answer(*row, *part, share=share) for *row, part, share in rows)
 
     def kept(self, which: Bool[np.ndarray, " atoms"] | Int64[np.ndarray, " kept"]) -> "Answers":
         """Some rows, by a mask or by their indices."""
