@@ -123,3 +123,11 @@ def test_what_gives_no_probability_is_refused(fields: dict[str, Any]) -> None:
 def test_rows_that_are_read_have_to_be_given() -> None:
     with pytest.raises(DataError, match="how atoms stand in their rows"):
         Calibrated(1.0, 0.0, "labels", by_rows={"": (0.0, 1.0, 0.0, 0.0, 0.0)})(np.zeros(1))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_many_predicates_of_few_labels_do_not_fit_themselves(seed: int) -> None:
+    logits, own, _, groups, weights = rows(seed, count=100, offset=0.0)
+    truth = np.random.default_rng(seed).random(len(logits)) < 1 / (1 + np.exp(-logits))
+    names = tuple(f"p{i}" for i in range(20))
+    assert fit_in_rows(logits, Standing(own.columns, groups % 20, names), truth, groups, weights).keys() <= {""}
