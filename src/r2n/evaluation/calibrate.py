@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float64, Int64
-from scipy.optimize import brentq, minimize
 from scipy.special import betaincinv, entr, expit
 
 from r2n.errors import DataError
@@ -131,6 +130,8 @@ def warmed(
     def missing(log_of_temperature: float) -> float:
         return float(expit(wrong / exp(log_of_temperature)) @ counts) - allowed
 
+    from scipy.optimize import brentq
+
     least = log(found.temperature)
     if missing(least) >= 0 or missing(MOST_CHANGE) <= 0:
         return found
@@ -202,6 +203,8 @@ def _least_loss(
 
     most = MOST_SHIFT if has_shift else 0.0
     bounds = [(log(surest), MOST_CHANGE), (-most, most)]
+    from scipy.optimize import minimize  # takes a second to import, and only a training calibrates
+
     found: Any = minimize(loss, np.zeros(2), jac=True, method="L-BFGS-B", bounds=bounds)
     temperature = exp(float(found.x[0]))
     return temperature, float(found.x[1]) * temperature
