@@ -67,7 +67,7 @@ def reached_from(steps: Sequence[csr_array]) -> np.ndarray:
     for last in range(len(steps)):
         walks = np.diff(steps[last].indptr).astype(np.float64)
         for step in reversed(steps[:last]):
-            walks = (step != 0) @ walks
+            walks = np.bincount(row_of_entries(step), walks[step.indices], minlength=size)
         total += np.minimum(walks, size)
     return total
 
@@ -90,6 +90,8 @@ def without_diagonal(matrix: csr_array) -> csr_array:
     """The matrix without the entries (x, x)."""
     rows = row_of_entries(matrix)
     kept = matrix.indices != rows
+    if kept.all():
+        return matrix
     starts = np.concatenate([[0], np.cumsum(np.bincount(rows[kept], minlength=len(matrix.indptr) - 1))])
     return csr_array((matrix.data[kept], matrix.indices[kept], starts), shape=matrix.shape)
 
@@ -340,7 +342,8 @@ class RuleCounts:
         cls, store: Store, rules: Sequence[Rule], progress: Progress = no_progress, max_groundings: int = MAX_GROUNDINGS
     ) -> "RuleCounts":
         """Count the ground rules of some rules in what is known; `max_groundings` of one that is no chain."""
-        found = list(_rule_counts(store, rules, KnownBodyGrounder(max_groundings), progress))
+        grounder, matrices = KnownBodyGrounder(max_groundings), StepMatrices.within(store)
+        found = list(_rule_counts(store, rules, grounder, matrices, progress))
         codes, counts = (np.concatenate([np.zeros(0, np.int64), *(part[i] for part in found)]) for i in (0, 1))
         sizes = np.array([len(own) for own, _, _ in found], np.int64)
         order = np.argsort(codes, kind="stable")
@@ -517,15 +520,17 @@ class RowCounts:
             owner, entries = owner[kept], entries[kept]
             return _pattern_counts(pattern, rows[owner], *(getattr(found, name)[entries] for name in COLUMNS))
         numbers = self._numbers.get(self.store.language.predicates[pattern.predicate].name, [])
-        grounder = KnownBodyGrounder(self.max_groundings)
-        parts = list(
-            _rule_counts(self.store, [self.rules[j] for j in numbers], grounder, self.progress, (pattern, rows))
-        )
+        rules, grounder = [self.rules[j] for j in numbers], KnownBodyGrounder(self.max_groundings)
+        parts = list(_rule_counts(self.store, rules, grounder, self._matrices, no_progress, (pattern, rows)))
         codes, counts = (np.concatenate([np.zeros(0, np.int64), *(part[i] for part in parts)]) for i in (0, 1))
         rule = np.repeat(np.array(numbers, np.int64), [len(own) for own, _, _ in parts])
         evidence = self.store.knowledge.evidence
         is_fact = are_among(codes, evidence.atoms[evidence.truth])
         return _pattern_counts(pattern, *pattern.located(codes), rule, counts, is_fact)
+
+    @cached_property
+    def _matrices(self) -> StepMatrices:
+        return StepMatrices.within(self.store)
 
     @cached_property
     def _numbers(self) -> dict[str, list[int]]:
@@ -585,6 +590,7 @@ def _rule_counts(
     store: Store,
     rules: Sequence[Rule],
     grounder: KnownBodyGrounder,
+    matrices: StepMatrices,
     progress: Progress,
     some: tuple[QueryPattern, Codes] | None = None,
 ) -> Iterator[tuple[Codes, Int64[np.ndarray, " _"], tuple[_Through, ...]]]:
@@ -592,7 +598,7 @@ def _rule_counts(
 
     With `some` rows of a query pattern, only the codes in these, in any order, and nothing that is left out.
     """
-    matrices, entries, base = StepMatrices.within(store), 0, store.base
+    entries, base = 0, store.base
     given = None if some is None else np.unique(some[0].given(some[1])[:, some[0].position - 1])  # of pairs, the other
     for done, rule in enumerate(rules):
         progress("count", done, len(rules))
