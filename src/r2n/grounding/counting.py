@@ -386,6 +386,12 @@ class RuleCounts:
         evidence = self.store.knowledge.evidence
         return are_among(self.codes, evidence.atoms[evidence.truth])
 
+    def rules_beside(self, atoms: Codes) -> list[str]:
+        """The names of rules that conclude something, but none of these atoms (ascending)."""
+        concluded = np.bincount(self.rule, minlength=len(self.rules))
+        inside = np.bincount(self.rule[are_among(self.codes, atoms)], minlength=len(self.rules))
+        return [self.rules[j].name for j in np.flatnonzero((concluded > 0) & (inside == 0)).tolist()]
+
     @cached_property
     def confidences(self) -> Float64[np.ndarray, " rules"]:
         """The share of true atoms among those that each rule concludes, less where these are few."""
