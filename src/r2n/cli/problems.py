@@ -27,7 +27,7 @@ from r2n.logic.theory import Rule, printed_predicate
 from r2n.mining.mine import MiningOptions, check_theory_path, mine_constraints, mine_rules, mined_theory, write_theory
 from r2n.model.choices import choose_options
 from r2n.model.memory import parse_size
-from r2n.model.preflight import cost_warnings, preflight_warnings
+from r2n.model.preflight import cost_warnings, mining_notes, preflight_warnings
 from r2n.options import GroundingOptions, chosen
 from r2n.visible import visible
 
@@ -90,7 +90,7 @@ def summary_of(problem: Problem, changes: Sequence[str] = ()) -> dict[str, Any]:
         "rejected_kinds": {kind: len(errors) for kind, errors in ui.by_kind(read.rejected).items()},
         "rejected": [str(error) for error in read.rejected],
         "refusals": [str(error) for error in contradictions(problem, options)],
-        "notes": list(read.notes),
+        "notes": [*read.notes, *mining_notes(problem)],
         "warnings": [*read.warnings, *preflight_warnings(problem, options), *cost_warnings(problem, options)],
         "chosen": [str(choice) for choice in choices],
     }

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float64, Int64
-from scipy.optimize import brentq, minimize, minimize_scalar
 from scipy.special import betaincinv, entr, expit, logsumexp
 
 from r2n.errors import DataError, counted
@@ -163,6 +162,8 @@ def _row_coefficients(
 ) -> dict[str, tuple[float, ...]]:
     """The coefficients of least log-loss, none of them negative but the intercept, so that a row keeps its order."""
     columns = standing.with_logits(logits)
+    from scipy.optimize import minimize
+
     scale = np.maximum(np.sqrt(np.average(columns**2, axis=0, weights=weights)), 1e-6)
     signs = np.where(truth, -1.0, 1.0)
 
@@ -194,6 +195,8 @@ def fit_share(rows: Sequence[tuple[Logits, int]]) -> float | None:
     """
     if len(rows) < FEWEST_LABELS:
         return None
+
+    from scipy.optimize import minimize_scalar
 
     def loss(log_of_temperature: float) -> float:
         slope = exp(-log_of_temperature)
@@ -256,6 +259,8 @@ def warmed(
 
     def missing(log_of_temperature: float) -> float:
         return float(expit(wrong / exp(log_of_temperature)) @ counts) - allowed
+
+    from scipy.optimize import brentq
 
     least = log(found.temperature)
     if missing(least) >= 0 or missing(MOST_CHANGE) <= 0:
@@ -328,6 +333,8 @@ def _least_loss(
 
     most = MOST_SHIFT if has_shift else 0.0
     bounds = [(log(surest), MOST_CHANGE), (-most, most)]
+    from scipy.optimize import minimize  # takes a second to import, and only a training calibrates
+
     found: Any = minimize(loss, np.zeros(2), jac=True, method="L-BFGS-B", bounds=bounds)
     temperature = exp(float(found.x[0]))
     return temperature, float(found.x[1]) * temperature

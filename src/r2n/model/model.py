@@ -232,6 +232,7 @@ class Model:
         """
         options = replace(options, calibration=self.calibration, memory=row_memory(self.memory))
         compared, said = self.baselines if baselines else None, progress or self.progress
+        _ = self.source.counts  # of all rows at once: one by one would take longer
         report = evaluate_split(
             self.scores, self.problem, split, said, options=options, baselines=compared, training=self.options
         )
@@ -288,15 +289,25 @@ class Model:
         """The atoms that a question is answered by: with `?`, those that are known or that ground rules reach."""
         try:
             is_full = question.everything or len(question) == 1 or not self.network.layers
-            reachable = None if is_full else self.reachable_atoms
-            if reachable is None:
+            wanted = None if is_full else self._reachable(question)
+            if wanted is None:
                 return question.codes()
-            wanted = reachable[question.asks_for(reachable)]
             if not len(wanted) and self.network.trained_ids is not None:
                 self.logits(question.codes())  # if a new constant is the reason, this says so
             return wanted
         except DataError as error:
             return error
+
+    def _reachable(self, question: Question) -> Codes | None:
+        """Those of the atoms that a question asks for which are known or which ground rules reach."""
+        full, counts = self.scores.full_pass, self.source.row_counts
+        places = [position for position, column in enumerate(question.columns) if len(column) > 1]
+        if full is None or counts is None or len(places) > 1:
+            found = self.reachable_atoms
+            return None if found is None else found[question.asks_for(found)]
+        codes = question.codes()  # of one row: only that is counted
+        in_rules = full.graph.atoms[full.graph.in_rules].cpu().numpy()
+        return codes[np.isin(codes, in_rules) | np.isin(codes, self.known_atoms) | counts.conclude(codes, *places)]
 
     @property
     def known_atoms(self) -> Codes:
@@ -310,7 +321,9 @@ class Model:
         if full is None:
             return None
         reached = full.graph.atoms[full.graph.in_rules].cpu().numpy()
-        return np.unique(np.concatenate([reached, self.concluded, self.known_atoms]))
+        counts = self.source.counts
+        concluded = self.known_atoms if counts is None else counts.codes
+        return np.unique(np.concatenate([reached, concluded, self.known_atoms]))
 
     @property
     def _true_atoms(self) -> Codes:
@@ -389,14 +402,10 @@ class Model:
             refused[which] = (self._refused_of_full if made is self.scores.full_pass else self._refused(made))[rows]
         is_plain = self.network.counted is None
         each = logits.reshape(count, *shape).mean(axis=1) if is_plain else self.scores.each(codes)
-        reached = reached.reshape(shape)[0] | np.isin(codes, self.concluded)
+        reached = reached.reshape(shape)[0]
+        if self.source.row_counts is not None:
+            reached = reached | self.source.row_counts.conclude(codes)
         return each, reached, np.any(refused.reshape(shape), axis=0)
-
-    @property
-    def concluded(self) -> Codes:
-        """The atoms that counted rules conclude from what is known."""
-        counts = self.source.counts
-        return np.zeros(0, np.int64) if counts is None else counts.codes
 
     @cached_property
     def _refused_of_full(self) -> Marks:

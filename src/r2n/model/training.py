@@ -22,7 +22,7 @@ from r2n.files import take_away
 from r2n.model.calibration import calibrate, keep_calibration, read_calibration
 from r2n.model.choices import choose_options
 from r2n.model.model import Model
-from r2n.model.preflight import cost_warnings, preflight_warnings
+from r2n.model.preflight import cost_warnings, mining_notes, preflight_warnings
 from r2n.model.processes import follows_elsewhere, together
 from r2n.model.run import Run, prepare_run
 from r2n.options import OptionKeywords, Options
@@ -361,6 +361,8 @@ def _with_choices(problem: Problem, spec: TrainingSpec, notify: Notify) -> tuple
         notify("chosen", str(choice))
     for text in (*preflight_warnings(problem, options), *cost_warnings(problem, options)):
         notify("warning", text)
+    for text in mining_notes(problem):
+        notify("note", text)
     return replace(spec, options=options), {choice.key: choice.reason for choice in choices}
 
 
