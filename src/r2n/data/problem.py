@@ -19,7 +19,7 @@ from pydantic import BeforeValidator, Field, ValidationError
 from r2n.data.atom_text import as_tables
 from r2n.data.candidates import Candidates, CandidateSource, candidate_sources, find_candidates
 from r2n.data.derived import Definitions, derive
-from r2n.data.features import FeatureTable, read_features
+from r2n.data.features import Analyzer, FeatureTable, read_features
 from r2n.data.herbrand import HerbrandBase, closed_atoms, union
 from r2n.data.knowledge_base import EncodedFacts, Evidence, KnowledgeBase, complete, encode_facts
 from r2n.data.records import OnError, PostgresTable, check_file, is_postgres
@@ -112,6 +112,7 @@ class FeatureOptions(Section):
     label: str | None = None
     names: bool = False
     missing: Literal["error", "learn"] = "error"
+    analyzer: Analyzer | None = None
     database_table: str | None = None
 
 
@@ -291,7 +292,7 @@ class Problem:
             found = ((group, pc.index(column, name).as_py()) for group in groups for column in group.arguments)
             return next((group.location(row) for group, row in found if row >= 0), None)
 
-        read_in, unread = read_features(language, features or {}, on_error=skip, mention=mention)
+        read_in, unread, read_as = read_features(language, features or {}, on_error=skip, mention=mention)
         ids = [part.constants for part in read_in.values()]
         described = [[pa.array([language.constants[i] for i in part], pa.string())] for part in ids]
         counts = [(split, len(part.codes)) for split, part in encoded.items()]
@@ -306,7 +307,7 @@ class Problem:
             (*rejected, *wrong, *unencoded, *unread),
             tuple((domain, part.ignored) for domain, part in read_in.items()),
             tuple((split, count) for split, parts in read.items() if (count := sum(part.empty for part in parts))),
-            (*(row.note for row in first if row.is_header), *notes),
+            (*(row.note for row in first if row.is_header), *notes, *read_as),
             tuple(row.note for row in unusual_first_rows(tables_read, written, domains or {}, described)),
         )
         labelled = union(train.atoms, *(part.atoms for part in splits.values()))

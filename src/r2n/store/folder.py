@@ -446,8 +446,9 @@ def _parts(problem: Problem) -> dict[str, Part]:
     signature = None if is_declared else signature_record(language.domains, language.predicates)
     feature_records, features, queries = [], dict[str, np.ndarray](), dict[str, np.ndarray]()
     for i, (name, part) in enumerate(knowledge.features.items()):
-        labels = [] if part.labels is None else [part.labels]
-        feature_records.append([name, language.domains.index(part.domain), part.texts, *labels])
+        read = [] if part.analyzer == "word" else [part.analyzer]
+        labels = [part.labels] if part.labels is not None or read else []
+        feature_records.append([name, language.domains.index(part.domain), part.texts, *labels, *read])
         features[f"{i}.constants"] = part.constants
         if part.vectors is not None:
             features[f"{i}.vectors"] = part.vectors
@@ -485,9 +486,10 @@ def _problem(document: dict[str, Any], arrays: dict[str, np.ndarray]) -> Problem
             None if texts is None else tuple(texts),
             arrays.get(f"features.{i}.vectors"),
             document["ignored"][i],
-            tuple(labels[0]) if labels else None,
+            tuple(more[0]) if more and more[0] is not None else None,
+            more[1] if len(more) > 1 else "word",
         )
-        for i, (name, domain, texts, *labels) in enumerate(records["features"])
+        for i, (name, domain, texts, *more) in enumerate(records["features"])
     }
     candidates = records["candidates"]
     sources = {
