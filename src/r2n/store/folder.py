@@ -458,7 +458,8 @@ def _parts(problem: Problem) -> dict[str, Part]:
     source_records = [[name, s.options.shared_words, s.options.rarer_than, s.labelled] for name, s in sources.items()]
     candidates = {f"found.{i}": codes for i, codes in enumerate(found.values())}
     candidates |= {f"given.{i}": source.given for i, source in enumerate(sources.values())}
-    return {
+    ask = {"ask": ({name: list(positions) for name, positions in problem.ask.items()}, {})} if problem.ask else {}
+    return ask | {
         "theory": (theory_record(theory), {}),
         "language": (
             {"signature": signature, "constants": language.constants},
@@ -521,4 +522,5 @@ def _problem(document: dict[str, Any], arrays: dict[str, np.ndarray]) -> Problem
         document["source"],
         sources,
         {name: tuple(map(str, columns)) for name, columns in document.get("columns", {}).items()},
+        {name: tuple(map(int, positions)) for name, positions in records.get("ask", {}).items()},
     )
