@@ -502,9 +502,10 @@ def choose_analyzer(texts: Sequence[str]) -> tuple[Analyzer, str]:
     mean = sum(lengths) / max(1, len(lengths))
     seen_in = Counter(word for text in texts[:MOST_READ] for word in set(words_of(text)))
     repeated = sum(count > 1 for count in seen_in.values()) / max(1, len(seen_in))
-    if not lengths or (mean >= SHORT_TEXT and repeated >= FEW_REPEATED):
-        return "word", f"texts of {mean:.0f} characters"
-    return "both", f"texts of {mean:.0f} characters, and {repeated:.0%} of the words occur in several of them"
+    why = f"texts of {mean:.0f} characters on average, and {repeated:.0%} of the words occur in several of them"
+    if lengths and mean < SHORT_TEXT:
+        return "char", why
+    return "both" if lengths and repeated < FEW_REPEATED else "word", why
 
 
 def read_features(

@@ -401,7 +401,7 @@ def test_pairs_have_similarities_of_texts_and_comparisons_of_vectors() -> None:
 
 
 def test_names_and_short_texts_are_read_by_their_characters_too() -> None:
-    assert choose_analyzer(("John Smith", "Jon Smith"))[0] == "both"
+    assert choose_analyzer(("John Smith", "Jon Smith"))[0] == "char"
     sentences = tuple(f"the cat sat on a mat and saw {animal} in front of the old house" for animal in "abcd")
     assert choose_analyzer(sentences)[0] == "word"
     assert choose_analyzer(tuple("".join(f"{i}{j} " for j in range(20)) for i in "abcdefgh"))[0] == "both"
@@ -409,10 +409,9 @@ def test_names_and_short_texts_are_read_by_their_characters_too() -> None:
     facts, features = {"p": [("a", "b")]}, {"d": {"a": "Ann", "b": "Bob"}}
     theory = "domain d\npredicate p(d, d)"
     chosen = Problem.from_facts(facts, theory, features=features)
-    assert chosen.knowledge.features["d"].analyzer == "both"
-    assert chosen.report.notes == (
-        'chosen: features.d.analyzer = "both" (texts of 3 characters, and 0% of the words occur in several of them)',
-    )
+    assert chosen.knowledge.features["d"].analyzer == "char"
+    why = "texts of 3 characters on average, and 0% of the words occur in several of them"
+    assert chosen.report.notes == (f'chosen: features.d.analyzer = "char" ({why})',)
     given = Problem.from_facts(facts, theory, features={"d": FeatureTable(features["d"], analyzer="word")})
     assert given.knowledge.features["d"].analyzer == "word"
     assert given.report.notes == ()
