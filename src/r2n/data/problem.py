@@ -51,6 +51,10 @@ def checked_path(folder: Path, given: str) -> Path:
     return path
 
 
+def _listed(given: Any) -> Any:
+    return (given,) if isinstance(given, str | int) else as_tuple(given)
+
+
 Names = Annotated[tuple[str, ...], BeforeValidator(as_tuple)]
 MOST_PARTS = 100
 _PART = r"""(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+"""
@@ -100,7 +104,7 @@ class QueriesOptions(Section):
 
     valid: Tables = ()
     test: Tables = ()
-    ask: Annotated[tuple[str | int, ...], BeforeValidator(as_tuple)] = ()
+    ask: Annotated[tuple[str | int, ...], BeforeValidator(_listed)] = ()
 
     def splits(self) -> dict[str, tuple[TableOptions, ...]]:
         """The splits that are there, by name."""
@@ -113,7 +117,7 @@ class FeatureOptions(Section):
     table: str | None = None
     key: str | None = None
     text: str | None = None
-    vector: Annotated[Names, BeforeValidator(lambda given: (given,) if isinstance(given, str) else given)] = ()
+    vector: Annotated[Names, BeforeValidator(_listed)] = ()
     label: str | None = None
     names: bool = False
     missing: Literal["error", "learn"] = "error"
