@@ -549,7 +549,7 @@ def read_features(
             analyzer, why = (table.analyzer, "") if table.analyzer else choose_analyzer(texts)
             features[name] = replace(features[name], analyzer=analyzer)
             if why and analyzer != "word":
-                notes.append(f'chosen: features.{name}.analyzer = "{analyzer}" ({why})')
+                notes.append(f'features.{name}.analyzer = "{analyzer}" is chosen: {why}')
     for one, other in combinations(features.values(), 2):
         shared = np.intersect1d(one.constants, other.constants, assume_unique=True)
         if len(shared):

@@ -411,7 +411,7 @@ def test_names_and_short_texts_are_read_by_their_characters_too() -> None:
     chosen = Problem.from_facts(facts, theory, features=features)
     assert chosen.knowledge.features["d"].analyzer == "char"
     why = "texts of 3 characters on average, and 0% of the words occur in several of them"
-    assert chosen.report.notes == (f'chosen: features.d.analyzer = "char" ({why})',)
+    assert chosen.report.notes == (f'features.d.analyzer = "char" is chosen: {why}',)
     given = Problem.from_facts(facts, theory, features={"d": FeatureTable(features["d"], analyzer="word")})
     assert given.knowledge.features["d"].analyzer == "word"
     assert given.report.notes == ()

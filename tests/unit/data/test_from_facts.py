@@ -209,10 +209,11 @@ def test_an_argument_that_does_not_exist_is_not_asked(tmp_path: Path) -> None:
         Problem.from_facts({"bought": BOUGHT}, SHOP, ask=["itme"])
     (tmp_path / "bought.csv").write_text(BOUGHT.to_csv(index=False))
     (tmp_path / "theory.r2n").write_text(SHOP)
-    text = 'theory = "theory.r2n"\n[facts]\ntrain = {{file = "bought.csv", predicate = "bought", header = true}}\n[queries]\nask = {}\n'
-    (tmp_path / "problem.toml").write_text(text.format('"item"'))
+    table = '{file = "bought.csv", predicate = "bought", header = true}'
+    text = f'theory = "theory.r2n"\n[facts]\ntrain = {table}\n[queries]\nask = '
+    (tmp_path / "problem.toml").write_text(text + '"item"')
     assert load_problem(tmp_path).ask == {"bought": (1,)}
-    (tmp_path / "problem.toml").write_text(text.format("[2]"))
+    (tmp_path / "problem.toml").write_text(text + "[2]")
     with pytest.raises(ConfigError, match="no predicate has an argument '2'"):
         load_problem(tmp_path)
 
