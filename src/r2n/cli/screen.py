@@ -216,6 +216,8 @@ MUCH_BETTER = 0.02  # in the main metric: then a part of the network alone is wo
 REMARKS = {"nothing_to_rank": "no metrics: ", "not_held_out": "{split} is not held out: ", "ensemble": ""}
 REMARKS |= {
     "in_training": "{split} in training: ",
+    "asked": "",
+    "suggested": "",
     "combination": "combination: ",
     "constraints": "constraints: ",
     "not_compared": "not compared ",

@@ -1,9 +1,9 @@
 """Filtered ranking among the candidates of each query."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import count
+from itertools import compress, count
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
@@ -17,7 +17,7 @@ from r2n.errors import DataError
 from r2n.evaluation.by_query import RankedQueries
 from r2n.evaluation.calibrate import Calibrated, Standing
 from r2n.evaluation.metrics import TOLERANCE, Ranks, drawn, intervals, ranking_metrics, ranks
-from r2n.evaluation.report import NOTHING_TO_RANK, Numbers, Report, Score, predicate_bounds, refuse_nan, scored
+from r2n.evaluation.report import ASKED, NOTHING_TO_RANK, Numbers, Report, Score, predicate_bounds, refuse_nan, scored
 from r2n.progress import Progress, no_progress
 
 Part = TypeVar("Part")
@@ -100,12 +100,14 @@ class EvaluationOptions:
     """How the queries of a split are evaluated. A classification has `calibration` and `known` alone.
 
     `known` are the atoms that no other has for a rival in its row, where the calibration reads rows.
-    `positions` are those to rank (all), from 0, negative ones from the end. `sample` queries are drawn by `seed`,
-    by default all. `forbidden` candidates rank below all others, equal among themselves, a true one too. As many rows
-    are scored at once as `memory` (bytes) holds; `shard` says which of these parts are scored in this process.
+    `positions` are those to rank (all), from 0, negative ones from the end. The metrics are over those in `ask`, by the
+    name of the predicate (of others: all); those by position are over all that are ranked. `sample` queries are drawn
+    by `seed`, by default all. `forbidden` candidates rank below all others, equal among themselves, a true one too. As
+    many rows are scored at once as `memory` (bytes) holds; `shard` says which of them are scored in this process.
     """
 
     positions: tuple[int, ...] | None = None
+    ask: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     sample: int | None = None
     seed: int = 0
     forbidden: ForbiddenCandidates | None = None
@@ -168,20 +170,28 @@ def rank(
         protocol[NOTHING_TO_RANK] = f"{nothing}: there is nothing to rank"
     if options.forbidden is not None:
         protocol["forbidden"] = "candidates that a constraint forbids stand below all others, the true one too"
+    by_position = _by_position(found, base)
+    names = base.language.predicates
+    is_asked = [part.position in options.ask.get(names[part.predicate].name, (part.position,)) for part in found]
+    if options.ask:
+        some = dict.fromkeys(_position_name(part.position, found, base) for part in compress(found, is_asked))
+        protocol[ASKED] = f"the metrics are over {' and '.join(some) or 'no position'} alone: queries.ask"
+    found = list(compress(found, is_asked))
     pooled, numbers = Ranks.pooled([part.ranks for part in found]), _concatenated(part.queries for part in found)
     predicate = _concatenated(np.full(len(part.queries), part.predicate) for part in found)
     position = _concatenated(np.full(len(part.queries), part.position) for part in found)
     per_predicate: dict[str, Numbers] = {}
     for i in np.unique(predicate).tolist():
         own = pooled.realistic[predicate == i]
-        per_predicate[base.language.predicates[i].name] = {"ranks": len(own)} | ranking_metrics(own)
+        per_predicate[names[i].name] = {"ranks": len(own)} | ranking_metrics(own)
     sure = {}
     if sample is not None:
         protocol["sample"] = f"{len(asked):,} of {len(every):,} queries, drawn with seed {options.seed}"
         sure = intervals(pooled, numbers, len(asked), len(every))
     ties = {kind: ranking_metrics(getattr(pooled, kind)) for kind in ("optimistic", "pessimistic")}
     by_query, metrics = RankedQueries.from_ranks(asked[numbers], position, pooled), ranking_metrics(pooled.realistic)
-    return Report(split, metrics, per_predicate, protocol, ties, intervals=sure, by_query=by_query)
+    by = {"by_query": by_query, "by_position": by_position}
+    return Report(split, metrics, per_predicate, protocol, ties, intervals=sure, **by)
 
 
 def _patterns(base: HerbrandBase, predicate: int, wanted: tuple[int, ...] | None) -> list[QueryPattern]:
@@ -311,6 +321,23 @@ def _parts_of_pattern(
         return _Ranked(pattern.predicate, pattern.position, queries[kept], own, int((~kept).sum()))
 
     return (partial(ranked, start) for start in range(0, len(distinct), size))
+
+
+def _position_name(position: int, found: Sequence[_Ranked], base: HerbrandBase) -> str:
+    """`position 2 (product)`; without the domain where those of the predicates differ, or all positions have one."""
+    predicates = [base.language.predicates[i] for i in {part.predicate for part in found}]
+    domains = {predicate.domains[position].name for predicate in predicates if position < predicate.arity}
+    is_clear = len(domains) == 1 and len({domain for predicate in predicates for domain in predicate.domains}) > 1
+    return f"position {position + 1}" + (f" ({domains.pop()})" if is_clear else "")
+
+
+def _by_position(found: Sequence[_Ranked], base: HerbrandBase) -> dict[str, Numbers]:
+    """The metrics of the ranks at each position of all predicates."""
+    parts: dict[str, Numbers] = {}
+    for position in sorted({part.position for part in found}):
+        own = Ranks.pooled([part.ranks for part in found if part.position == position]).realistic
+        parts[_position_name(position, found, base)] = {"ranks": len(own)} | ranking_metrics(own)
+    return parts
 
 
 def _concatenated(parts: Iterable[np.ndarray]) -> Int64[np.ndarray, " _"]:

@@ -27,12 +27,13 @@ Score = Callable[[Codes], Float64[np.ndarray, " atoms"]]
 Numbers = Mapping[str, int | float]
 
 NOTHING_TO_RANK, NOT_HELD_OUT, REASONING_HARMS = "nothing_to_rank", "not_held_out", "reasoning_harms"  # of a protocol
-NOT_COMPARED = "not_compared"
+NOT_COMPARED, ASKED = "not_compared", "asked"
 
 
 @dataclass(frozen=True, eq=False)
 class Report:
-    """The metrics of one split, pooled and per predicate, and the protocol: how they came about.
+    """The metrics of one split, pooled, per predicate and (of a ranking) by position, and the protocol: how they came
+    about.
 
     `ties` holds the metrics with equal scores ranked at best ("optimistic") and at worst ("pessimistic"), `intervals`
     the 95 % interval of each metric if only a sample was asked, `baselines` the metrics that parts of
@@ -51,6 +52,7 @@ class Report:
     baselines: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     calibrated: Calibration | None = None
     by_query: ByQuery | None = None
+    by_position: Mapping[str, Numbers] = field(default_factory=dict)
 
     @property
     def main(self) -> tuple[str, float]:
@@ -69,7 +71,7 @@ class Report:
         return f"Report on '{self.split}' ({asked}): {metrics or self.nothing_to_rank or 'no metrics'}"
 
     def __str__(self) -> str:
-        """A table: the metrics of all queries, of the baselines and, if there are several, of each predicate."""
+        """A table: the metrics of all queries, of the baselines and, if there are several, of positions, predicates."""
         rows, names = self._rows(), list(self.metrics)
         if not names:
             return repr(self)
@@ -87,11 +89,12 @@ class Report:
         return "\n".join([repr(self).partition(":")[0], *lines])
 
     def _rows(self) -> dict[str, Numbers]:
-        parts = self.per_predicate if len(self.per_predicate) > 1 else {}
-        return {"all queries": self.metrics, **self.baselines, **parts}
+        several = (part for part in (self.by_position, self.per_predicate) if len(part) > 1)
+        rows = {"asked" if ASKED in self.protocol else "all queries": self.metrics, **self.baselines}
+        return rows | {name: numbers for part in several for name, numbers in part.items()}
 
     def to_pandas(self) -> "pandas.DataFrame":
-        """A row for all queries, for each baseline and, if there are several, for each predicate."""
+        """A row for all queries, for each baseline and, if there are several, for each position and predicate."""
         return optional_library("pandas").DataFrame.from_dict(self._rows(), orient="index")
 
     def to_dict(self) -> dict[str, Any]:

@@ -139,8 +139,11 @@ def _for_labels(problem: Problem, options: Options) -> Iterator[Choice]:
             f"{name} has {true:,} true and {false:,} false ones" for name, (true, false) in labels.items()
         )
         yield Choice("training.labels_only", labels_only, f"labelled false facts are the negatives: {counts}")
-    positions = corrupted_positions(problem.knowledge, labels_only)
-    if positions is not None:
+    arity = {predicate.name: predicate.arity for predicate in problem.knowledge.language.predicates}
+    asked = {tuple(i - arity[name] for i in positions) for name, positions in problem.ask.items()}
+    if len(asked) == 1:
+        yield Choice("training.corrupted_positions", asked.pop(), "queries.ask")
+    elif positions := corrupted_positions(problem.knowledge, labels_only):
         yield Choice("training.corrupted_positions", positions, "the other positions of a fact take several constants")
 
 

@@ -202,7 +202,8 @@ class RuleSwitches:
     def without(self, names: Collection[str]) -> Answered:
         """The answers without the rules of these names."""
         problem = self.trained.problem
-        options, base = EvaluationOptions(memory=row_memory(self.trained.memory)), problem.knowledge.base
+        options = EvaluationOptions(ask=problem.ask, memory=row_memory(self.trained.memory))
+        base = problem.knowledge.base
         scores: Score = self.trained.scores.without_rules(names)
         logits = scores(self.queries.atoms) if self._is_ranking else self.logits(names)
         asked = scores if self._is_ranking else lambda _: logits

@@ -164,6 +164,7 @@ def evaluate_split(
     progress("evaluate", 0, 0)
     queries, base, filtered = problem.queries[split], problem.knowledge.base, Filter.from_problem(problem)
     report = partial(evaluate_scores, queries=queries, base=base, filtered=filtered, split=split)
+    options = replace(options, ask=problem.ask)
     calibration, plain = options.calibration, replace(options, calibration=None)
     known = problem.train.atoms[problem.train.truth]
     own = report(logits, options=replace(options, known=known), progress=progress)
@@ -174,8 +175,23 @@ def evaluate_split(
     said: dict[str, str | int] = {"calibration": "none" if calibration is None else str(calibration)}
     if logits.others:
         said["ensemble"] = f"ensemble of {len(logits.models)}: the mean of the logits of as many networks"
+    if not problem.ask and queries.truth.all() and (suggested := suggested_position(problem)):
+        said["suggested"] = suggested
     said |= _harm(own, found.get(WITHOUT_REASONING)) | selected_on(own, logits, problem, training, calibration)
     return replace(own, baselines=others, protocol={**own.protocol, **said})
+
+
+def suggested_position(problem: Problem) -> str:
+    """Which position seems to be asked, in a sentence; empty where domains or facts do not tell them apart."""
+    base = problem.knowledge.base
+    asked = {i for part in problem.queries.values() for i in np.unique(base.decode(part.atoms)[0]).tolist()}
+    domains = {base.language.predicates[i].domains for i in asked}
+    positions = corrupted_positions(problem.knowledge) or ()
+    if len(domains) != 1 or len(positions) != 1 or len(set(both := domains.pop())) != 2:
+        return ""
+    given, name = both[-3 - positions[0]].name, both[positions[0]].name
+    ask = f'queries.ask = ["{name}"] makes the metrics of that position the main ones'
+    return f"{name} seems to be asked (a {given} has fewer facts than a {name}): {ask}"
 
 
 def _harm(own: Report, without: Report | None) -> dict[str, str]:
@@ -422,12 +438,13 @@ def choose_weighting(problem: Problem, logits: AtomLogits, model: R2N) -> None:
     """Combine network and counted rules by the weighting that is best on (a sample of) the validation queries."""
     assert model.combination is not None
     sample = QUERIES_TO_CHOOSE_BY if problem.valid.truth.all() else None  # only a ranking is sampled
-    metric, logits = _validation_metric(problem, EvaluationOptions(sample=sample)), logits.again()
+    metric, logits = _validation_metric(problem, sample), logits.again()
     found = np.nan_to_num([metric(logits.by(weighting)) for weighting in WEIGHTINGS], nan=-1.0)
     model.combination.way.fill_(int(found.argmax()))  # the first of equals
 
 
-def _validation_metric(problem: Problem, options: EvaluationOptions) -> Callable[[AtomLogits], float]:
+def _validation_metric(problem: Problem, sample: int | None = None) -> Callable[[AtomLogits], float]:
+    options = EvaluationOptions(ask=problem.ask, sample=sample)
     filtered, base = Filter.from_problem(problem, (TRAIN, "valid")), problem.knowledge.base  # neither knows the test
     return lambda logits: evaluate_scores(logits, problem.valid, base, filtered, options, split="valid").main[1]
 
@@ -439,7 +456,7 @@ def threads_for(options: TrainingOptions, ground_rules: int) -> int:
 
 def validation(problem: Problem, model: R2N, source: GraphSource, knowledge: KnowledgeBase) -> Validate:
     """The metric that chooses the best weights: average precision, or the mean reciprocal rank, of `valid` alone."""
-    metric, logits = _validation_metric(problem, DEFAULT_OPTIONS), AtomLogits(model, source, knowledge.evidence)
+    metric, logits = _validation_metric(problem), AtomLogits(model, source, knowledge.evidence)
 
     def validate(_: R2N) -> float:
         nonlocal logits

@@ -448,8 +448,9 @@ def _parts(problem: Problem) -> dict[str, Part]:
     signature = None if is_declared else signature_record(language.domains, language.predicates)
     feature_records, features, queries = [], dict[str, np.ndarray](), dict[str, np.ndarray]()
     for i, (name, part) in enumerate(knowledge.features.items()):
-        labels = [] if part.labels is None else [part.labels]
-        feature_records.append([name, language.domains.index(part.domain), part.texts, *labels])
+        read = [] if part.analyzer == "word" else [part.analyzer]
+        labels = [part.labels] if part.labels is not None or read else []
+        feature_records.append([name, language.domains.index(part.domain), part.texts, *labels, *read])
         features[f"{i}.constants"] = part.constants
         if part.vectors is not None:
             features[f"{i}.vectors"] = part.vectors
@@ -459,7 +460,8 @@ def _parts(problem: Problem) -> dict[str, Part]:
     source_records = [[name, s.options.shared_words, s.options.rarer_than, s.labelled] for name, s in sources.items()]
     candidates = {f"found.{i}": codes for i, codes in enumerate(found.values())}
     candidates |= {f"given.{i}": source.given for i, source in enumerate(sources.values())}
-    return {
+    ask = {"ask": ({name: list(positions) for name, positions in problem.ask.items()}, {})} if problem.ask else {}
+    return ask | {
         "theory": (theory_record(theory), {}),
         "language": (
             {"signature": signature, "constants": language.constants},
@@ -487,9 +489,10 @@ def _problem(document: dict[str, Any], arrays: dict[str, np.ndarray]) -> Problem
             None if texts is None else tuple(texts),
             arrays.get(f"features.{i}.vectors"),
             document["ignored"][i],
-            tuple(labels[0]) if labels else None,
+            tuple(more[0]) if more and more[0] is not None else None,
+            more[1] if len(more) > 1 else "word",
         )
-        for i, (name, domain, texts, *labels) in enumerate(records["features"])
+        for i, (name, domain, texts, *more) in enumerate(records["features"])
     }
     candidates = records["candidates"]
     sources = {
@@ -521,4 +524,5 @@ def _problem(document: dict[str, Any], arrays: dict[str, np.ndarray]) -> Problem
         document["source"],
         sources,
         {name: tuple(map(str, columns)) for name, columns in document.get("columns", {}).items()},
+        {name: tuple(map(int, positions)) for name, positions in records.get("ask", {}).items()},
     )
