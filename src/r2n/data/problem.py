@@ -26,6 +26,7 @@ from r2n.data.records import OnError, PostgresTable, check_file, is_postgres
 from r2n.data.tables import Table, read_facts, unusual_first_rows
 from r2n.data.text_tables import read_lines
 from r2n.errors import ConfigError, DataError, Location, counted
+from r2n.logic.language import Language
 from r2n.logic.parser import parse_theory, read_theory, read_utf8
 from r2n.logic.theory import Theory
 from r2n.options import GroundingOptions, ModelOptions, Options, Section, TrainingOptions, Whole, as_tuple, option_error
@@ -204,6 +205,7 @@ def described_table(spec: TableOptions, folder: Path) -> Table:
     return Table(source, spec.predicate, spec.columns, spec.label, empty=spec.empty)
 
 
+MOST_NAMED = 4  # positions of a domain in a note
 TRAIN = "train"
 _BACKGROUND = "background"
 
@@ -279,7 +281,7 @@ class Problem:
         added, wrong = derive(derived or {}, rows[TRAIN], rows.pop(_BACKGROUND), **options_of_derived)
         rows[TRAIN] += added
         written, groups = theory, [group for groups in rows.values() for group in groups]
-        theory, language = complete(theory, groups, domains or {})
+        theory, language = complete(theory, groups, domains or {}, featured=features or {})
         base, encoded, unencoded = HerbrandBase(language), dict[str, EncodedFacts](), list[DataError]()
         for split, part in rows.items():
             encoded[split], unread = encode_facts(base, part, skip=skip == "skip")
@@ -299,7 +301,9 @@ class Problem:
         train, where = splits.pop(TRAIN), Location(source) if source is not None else None
         sources = candidate_sources(base, candidates or {}, train, splits, where)
         first = [part.first for part in tables_read if part.first is not None]
-        notes = (note for part in sources.values() for note in part.notes)
+        notes = [note for part in sources.values() for note in part.notes]
+        if len(theory.domains) > 1 and not written.predicates:
+            notes.append(_found_domains(language))
         report = LoadReport(
             tuple(counts),
             duplicates,
@@ -413,6 +417,23 @@ class Problem:
     def atoms(self) -> Int64[np.ndarray, " atoms"]:
         """Codes of the evidence and of all queries, sorted and distinct."""
         return union(self.train.atoms, *(part.atoms for part in self.queries.values()))
+
+
+def _found_domains(language: Language) -> str:
+    """The domains that constants and rules show, each with its positions."""
+    positions: dict[str, list[str]] = {domain.name: [] for domain in language.domains}
+    for predicate in language.predicates:
+        for i, domain in enumerate(predicate.domains):
+            positions[domain.name].append(f"{i + 1} of {predicate.name}")
+    shown = []
+    for domain in language.domains:
+        own = positions[domain.name]
+        named = ", ".join([*own[:MOST_NAMED], *["..."] * (len(own) > MOST_NAMED)]) or "nowhere"
+        shown.append(f"{domain.name} ({counted(len(language.members(domain)), 'constant')}; {named})")
+    return (
+        f"positions that share constants or variables of rules have one domain: {'; '.join(shown)}; where that is not"
+        " so, list the constants in [domains] or declare the predicates in the theory"
+    )
 
 
 def _check_overlap(encoded: Mapping[str, EncodedFacts], splits: Mapping[str, Evidence], base: HerbrandBase) -> None:

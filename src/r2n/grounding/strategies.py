@@ -62,6 +62,8 @@ class Size:
 def expected_size(store: Store, rule: Rule, strategy: str) -> Size:
     """The number of ground rules of a rule under full or known-body grounding: exact if that is cheap."""
     is_known_body = strategy == "known-body" and bool(rule.body)
+    if store.is_left_out(rule):
+        return Size(0, exact=True)
     query = (KnownBodyGrounder() if is_known_body else FullGrounder()).query(store, rule)
     box = store.box(query)
     if query.is_free:

@@ -173,7 +173,8 @@ def make_source(
         return Counted(source, Store(knowledge, ceiling=ceiling), rules, progress, grounding.max_groundings)
     if not options.model.has_layers and not (to_train and options.training.regularisation != "off"):
         return Ungrounded()
-    store = Store(knowledge, make_engine(memory=ceiling.most), ceiling)
+    asks_closed = options.training.ask_closed or options.training.regularisation != "off"
+    store = Store(knowledge, make_engine(memory=ceiling.most), ceiling, asks_closed=asks_closed)
     return GroundedOnDemand(store, make_grounder(grounding), progress)
 
 

@@ -442,9 +442,9 @@ class QueryBatches:
         if full_graph is not None and self.options.regularisation != "off":
             return full_graph.atoms.numpy()
         if full_graph is not None and self.options.semantic_weight > 0:
-            for rule in full_graph.rules:
+            for rule, part in zip(full_graph.rules, full_graph.neighbours, strict=True):
                 predicates = [language.predicate(atom.predicate) for atom in rule.atoms]
-                if rule.formula is not None and all(p.closed or p.closed_parts for p in predicates):
+                if len(part) and rule.formula is not None and all(p.closed or p.closed_parts for p in predicates):
                     return np.setdiff1d(self.evidence.atoms, self.open, assume_unique=True)
         return np.zeros(0, np.int64)
 
