@@ -1,16 +1,17 @@
 """Grounding strategies by name, their estimates, and which queries they reach."""
 
+from copy import copy
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 import numpy as np
 
 from r2n.data.herbrand import Codes, are_among
-from r2n.errors import ConfigError, GroundingError
+from r2n.errors import ConfigError, GroundingError, counted
 from r2n.grounding.backward import BackwardGrounder
 from r2n.grounding.cache import KeptGrounder
 from r2n.grounding.full import FullGrounder
-from r2n.grounding.ground_rules import Grounder, Grounding
+from r2n.grounding.ground_rules import MOST_NAMED, Grounder, Grounding
 from r2n.grounding.joins import TooManyRowsError, are_candidates, encode_substitutions, joined
 from r2n.grounding.known_body import KnownBodyGrounder
 from r2n.grounding.spark import SparkEngine, is_spark
@@ -80,6 +81,22 @@ def expected_size(store: Store, rule: Rule, strategy: str) -> Size:
             found = found[are_candidates(knowledge, rule, encode_substitutions(knowledge.base, rule, found))]
         return Size(len(found) * box, exact=True)
     return Size(estimate * box, exact=False)
+
+
+def ground_rules_left_out(store: Store, strategy: str) -> str | None:
+    """The number of ground rules of closed atoms alone, which are not laid out, and their rules."""
+    rules = [rule for rule in store.theory.rules if store.is_left_out(rule)]
+    if not rules:
+        return None
+    every = copy(store)
+    every.asks_closed = True
+    sizes = [expected_size(every, rule, "full" if strategy == "full" else "known-body") for rule in rules]
+    size = Size(sum(size.count for size in sizes), all(size.exact for size in sizes))
+    names = ", ".join([*(rule.name for rule in rules[:MOST_NAMED]), *["..."] * (len(rules) > MOST_NAMED)])
+    return (
+        f"{size} ground rules of {counted(len(rules), 'rule')} ({names}) are left out: all their atoms are closed, so"
+        " that no answer depends on them"
+    )
 
 
 def mean_neighbourhood(store: Store, grounder: BackwardGrounder, sample: Codes) -> np.ndarray | None:

@@ -173,8 +173,7 @@ def make_source(
         return Counted(source, Store(knowledge, ceiling=ceiling), rules, progress, grounding.max_groundings)
     if not options.model.has_layers and not (to_train and options.training.regularisation != "off"):
         return Ungrounded()
-    asks_closed = options.training.ask_closed or options.training.regularisation != "off"
-    store = Store(knowledge, make_engine(memory=ceiling.most), ceiling, asks_closed=asks_closed)
+    store = Store(knowledge, make_engine(memory=ceiling.most), ceiling, asks_closed=options.training.reads_closed)
     return GroundedOnDemand(store, make_grounder(grounding), progress)
 
 

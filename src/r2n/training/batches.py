@@ -230,6 +230,9 @@ Check = Callable[[FactorGraph], None]
 """Refuses a graph that is too large, before it is collated."""
 
 
+FEWER = 2  # times: a graph cut to what the layers reach from labelled atoms is taken if it is so much smaller
+
+
 def make_batches(
     model: R2N,
     source: GraphSource,
@@ -243,7 +246,8 @@ def make_batches(
     """Draw the negatives, get the graph around all queries, and collate it; full, or in its components.
 
     If all atoms share the ground rules, the graph also has closed facts, for L_sem, and all atoms of ground rules, for
-    a t-norm; if each atom has its own, neighbours of one query must not send messages to another.
+    a t-norm; if each atom has its own, neighbours of one query must not send messages to another. Ground rules that are
+    farther from every labelled atom than the layers reach are left out if these are many.
     """
     check_component_batches(options)
     base, negatives, full = model.base, Negatives.none(), source.full_graph
@@ -259,6 +263,9 @@ def make_batches(
     if full is None:
         progress("ground", 0, 0)
     graph = source.around(atoms)
+    if full is not None and not (options.asks_base or options.reads_closed):
+        near = source.around(atoms[~closed_atoms(base, atoms)], steps=len(model.layers))
+        graph = near if FEWER * len(near) < len(graph) else graph
     progress("collate", 0, 0)
     targets = targets_of(base, graph, evidence, negatives, ask_closed=options.ask_closed)
     known = known_states(base, graph.atoms, evidence)
