@@ -1,4 +1,4 @@
-"""Who advises whom at a university: weighted clauses over typed predicates, most of them closed, labels of both kinds."""
+"""Who advises whom at a university: clauses over typed predicates, most of them closed, and labels of both kinds."""
 
 import numpy as np
 import pyarrow as pa
@@ -62,7 +62,9 @@ def university(
         "ta": [(f"c{c}", s(i), f"term{term[c]}") for i, c in enumerate(helped) if dice.random() < 0.6],
     }
     facts = [table(name, found) for name, found in rows.items()]
-    pairs = dice.permutation(np.stack(np.meshgrid(range(students), range(professors), indexing="ij"), -1).reshape(-1, 2))
+    pairs = dice.permutation(
+        np.stack(np.meshgrid(range(students), range(professors), indexing="ij"), -1).reshape(-1, 2)
+    )
     parts = np.split(pairs, [len(pairs) // 2, 2 * len(pairs) // 3])
     labelled = [
         table("advisedBy", [(s(i), p(j), int(advisor[i] == j and phase[i] > 0)) for i, j in part], labelled=True)

@@ -110,8 +110,8 @@ def ground(
     as_json: ui.JsonOption = False,
 ) -> None:
     """Ground the rules of a problem and show, rule by rule, what that gives."""
-    given = {"strategy": strategy, "width": width, "depth": depth, "max_groundings": max_groundings}
-    changes = {name: value for name, value in given.items() if value is not None}
+    settings = {"strategy": strategy, "width": width, "depth": depth, "max_groundings": max_groundings}
+    changes = {name: value for name, value in settings.items() if value is not None}
     limit = None if memory is None else parse_size(memory)
     is_plain = on_error is None and queries is None
     if engine and out and is_plain and ground_remotely(problem, engine, limit, changes, out, as_json):
@@ -120,6 +120,12 @@ def ground(
         shown("read", 0, 0)
         loaded = load(problem, on_error=on_error)
     options = chosen(GroundingOptions, loaded.options.grounding, changes)
+    if "strategy" not in loaded.options.grounding.model_fields_set | changes.keys():
+        given = loaded.options.grounding.model_copy(update=changes)
+        for choice in choose_options(loaded, loaded.options.model_copy(update={"grounding": given}))[1]:
+            if choice.key == "grounding.strategy":
+                options = chosen(GroundingOptions, options, {"strategy": choice.value})
+                ui.note(f"chosen: {choice}")
     loaded = replace(loaded, knowledge=as_trained(loaded.knowledge, options))
     splits = {TRAIN: loaded.train, **loaded.queries}
     if queries is not None and queries not in splits:

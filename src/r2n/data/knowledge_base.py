@@ -44,6 +44,7 @@ def complete(
     facts: a domain holds what stands in its positions. `featured` names domains with features. Unless all constants are
     here, those of rules are not checked, and no domain is found by constants.
     """
+    domains = {name: names if isinstance(names, str) else tuple(names) for name, names in domains.items()}
     if not theory.predicates:
         is_one = DEFAULT_DOMAIN.name in {*domains, *featured} or not are_all_here
         theory = _with_predicates_of(theory, facts, None if is_one else domains)
@@ -69,9 +70,7 @@ def complete(
     return theory, language
 
 
-def _with_predicates_of(
-    theory: Theory, facts: Sequence[Facts], listed: Mapping[str, Iterable[str]] | None
-) -> Theory:
+def _with_predicates_of(theory: Theory, facts: Sequence[Facts], listed: Mapping[str, Iterable[str]] | None) -> Theory:
     """Declare what the theory leaves to the data: every predicate that facts or rules name.
 
     If nothing declares domains, positions of rules that share a constant or a variable have one domain, and the listed
@@ -90,10 +89,11 @@ def _with_predicates_of(
         if atom.predicate != ANY_PREDICATE:
             arities.setdefault(atom.predicate, len(atom.terms))
     arities = dict(sorted(arities.items()))
-    if theory.domains or listed is None or not are_named or not (theory.rules or listed):
+    is_text = any(isinstance(names, str) for names in (listed or {}).values())  # which is refused later
+    if theory.domains or listed is None or not are_named or is_text or not (theory.rules or listed):
         predicates = tuple(Predicate(name, domains * arity) for name, arity in arities.items())
         return theory.completed(domains, predicates)
-    of_positions = _domains_by_constants(theory, facts, arities, {name: list(names) for name, names in listed.items()})
+    of_positions = _domains_by_constants(theory, facts, arities, listed)
     predicates = tuple(
         Predicate(name, tuple(of_positions[name, i] for i in range(arity))) for name, arity in arities.items()
     )
@@ -106,12 +106,12 @@ Position = tuple[str, int]
 
 
 def _domains_by_constants(
-    theory: Theory, facts: Sequence[Facts], arities: Mapping[str, int], listed: Mapping[str, Sequence[str]]
+    theory: Theory, facts: Sequence[Facts], arities: Mapping[str, int], listed: Mapping[str, Iterable[str]]
 ) -> dict[Position, Domain]:
     """The domain of each position: all that share constants or variables of rules, one by one, have the same.
 
-    Queries count as facts do: what is asked can only make domains wider. A knowledge graph, with at most a few constants
-    of other kinds, has one domain.
+    Queries count as facts do: what is asked can only make domains wider. A knowledge graph, with at most a few
+    constants of other kinds, has one domain.
     """
     positions = [(name, i) for name, arity in arities.items() for i in range(arity)]
     number = {position: i for i, position in enumerate([*positions, *((name, -1) for name in listed)])}
@@ -119,35 +119,41 @@ def _domains_by_constants(
     for group in facts:
         if len(group.arguments) == arities[group.predicate]:
             members += [(number[group.predicate, i], pc.unique(column)) for i, column in enumerate(group.arguments)]
-    links = list[tuple[int, int]]()
-    for rule in theory.rules:
-        annotated = {name: number[domain, -1] for name, domain in rule.types if (domain, -1) in number}
-        for atom in rule.atoms:
-            for i, term in enumerate(atom.terms[: arities[atom.predicate]]):
-                place = number[atom.predicate, i]
-                if isinstance(term, Constant):
-                    members.append((place, pa.array([term.name], pa.string())))
-                else:
-                    links.append((place, annotated.setdefault(term.name, place)))
+    named, links = _in_rules(theory, number)
+    members += [(place, pa.array([name], pa.string())) for place, name in named]
     names = pa.chunked_array([column for _, column in members], pa.string()).combine_chunks().dictionary_encode()
     constants = len(number) + names.indices.to_numpy().astype(np.int64)
     holders = np.repeat([place for place, _ in members], [len(column) for _, column in members]).astype(np.int64)
     first, second = np.concatenate([np.stack([holders, constants], 1), np.array(links, np.int64).reshape(-1, 2)]).T
     size = len(number) + len(names.dictionary)
     found = connected_components(coo_array((np.ones(len(first), bool), (first, second)), (size, size)), directed=False)
-    component = found[1][: len(number)].tolist()
+    component, of_constants = found[1][: len(number)].tolist(), np.bincount(found[1][len(number) :], minlength=1)
+    if not listed and of_constants.max() >= ONE_KIND * of_constants.sum():
+        return dict.fromkeys(positions, DEFAULT_DOMAIN)
     domains = dict[int, Domain]()
     for name in listed:
         other = domains.setdefault(component[number[name, -1]], Domain(name))
         if other.name != name:
             what = f"domains '{other.name}' and '{name}' meet in positions that share constants, or variables of rules"
             raise TheoryError(what, hint="declare the predicates in the theory: predicate NAME(DOMAIN, ...)")
-    of_constants = np.bincount(found[1][len(number) :], minlength=1)
-    if not listed and of_constants.max() >= ONE_KIND * of_constants.sum():
-        return dict.fromkeys(positions, DEFAULT_DOMAIN)
     for position in positions:
         domains.setdefault(component[number[position]], Domain(f"{position[0]}_{position[1] + 1}"))
     return {position: domains[component[number[position]]] for position in positions}
+
+
+def _in_rules(theory: Theory, number: Mapping[Position, int]) -> tuple[list[tuple[int, str]], list[tuple[int, int]]]:
+    """The positions (by number) of constants in rules, and pairs of positions or domains of the same variable."""
+    named, links = list[tuple[int, str]](), list[tuple[int, int]]()
+    for rule in theory.rules:
+        places = {name: number[domain, -1] for name, domain in rule.types if (domain, -1) in number}
+        for atom in rule.atoms:
+            for i, term in enumerate(atom.terms):
+                place = number.get((atom.predicate, i))
+                if place is not None and isinstance(term, Constant):
+                    named.append((place, term.name))
+                elif place is not None:  # else the rule has the wrong arity, which is refused later
+                    links.append((place, places.setdefault(term.name, place)))
+    return named, links
 
 
 def given_members(

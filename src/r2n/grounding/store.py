@@ -185,6 +185,12 @@ class Store(Tables):
         view._known, view._cut_from = {}, (self, codes)
         return view
 
+    def with_closed(self) -> "Store":
+        """The store for which ground rules of closed atoms alone are laid out too."""
+        view = copy(self)
+        view.asks_closed = True
+        return view
+
     def with_rules(self, rules: tuple[Rule, ...]) -> "Store":
         """The store of the same knowledge base with these rules in place of its own; its tables are the same."""
         view, theory = copy(self), replace(self.theory, rules=rules)

@@ -130,23 +130,21 @@ def _without_negatives(problem: Problem, options: Options) -> Iterator[str]:
 
 def _ungrounded(problem: Problem, store: Store, options: Options) -> Iterator[str]:
     """Rules that surely have no ground rule, those with the same reason in one sentence."""
-    around, named = None, dict[str, list[str]]()
+    around, named, every = None, dict[str, list[str]](), store.with_closed()
     if options.model.rules == "layers" and (left_out := ground_rules_left_out(store, options.grounding.strategy)):
         yield left_out
     if options.grounding.strategy == "backward" and len(problem.atoms) <= MOST_STARTS:
         around = _tried(store, problem.atoms, options.grounding)  # None if that takes long
     for number, rule in enumerate(store.theory.rules):
         is_in_counts = options.model.rules == "counted" and is_counted(rule)
-        if store.is_left_out(rule):
-            continue
         strategy = "known-body" if is_in_counts else options.grounding.strategy
         reason = None
-        if expected_size(store, rule, "full").is_zero:
+        if expected_size(every, rule, "full").is_zero:
             reason = f": {_missing(store, rule, 'full')}"
-        elif strategy == "known-body" and expected_size(store, rule, strategy).is_zero:
+        elif strategy == "known-body" and expected_size(every, rule, strategy).is_zero:
             where = "where rules are counted" if is_in_counts else "under known-body grounding"
             reason = f" {where}: {_missing(store, rule, strategy)}"
-        elif strategy == "backward" and around is not None and not len(around.ground_rules[number]):
+        elif around is not None and not is_in_counts and not (store.is_left_out(rule) or around.ground_rules[number]):
             heads = " and ".join(dict.fromkeys(rule.atoms[i].predicate for i in rule.head_positions))
             reason = (
                 f" under backward grounding: it concludes {heads} around no fact or query, from what is known or other"
