@@ -1,8 +1,10 @@
 """One batch of all queries asks what a step over the full graph asks: the same losses, the same gradients."""
 
+import sys
 from dataclasses import replace
 from random import Random
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -12,9 +14,11 @@ from torch import Tensor
 
 import r2n
 from r2n.data.knowledge_base import KnowledgeBase, with_reciprocals
+from r2n.grounding.store import Store
 from r2n.network.graph_sources import GroundedOnDemand
 from r2n.network.r2n import R2N
 from r2n.options import TrainingOptions
+from r2n.training import batches as training_batches
 from r2n.training.batches import Losses, QueryBatches, Step, make_batches
 from r2n.training.objective import Objective
 from tests.examples import at_most
@@ -95,6 +99,25 @@ def test_one_batch_without_sampling_is_the_whole_graph(strategy: str, dice: Rand
             getattr(found, part), getattr(expected, part), **CLOSE, msg=lambda m, p=part: f"{p}: {m}"
         )
     for one, other in zip(batch_gradients, gradients, strict=True):
+        torch.testing.assert_close(one, other, **CLOSE)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@at_most(15, "two passes of a network, with gradients")
+@given(dice=dice())
+def test_ground_rules_that_the_layers_do_not_reach_change_nothing(strategy: str, dice: Random) -> None:
+    knowledge = draw_knowledge(dice)
+    network, options, evidence = draw_network(dice, knowledge), draw_training(dice, knowledge), knowledge.evidence
+    store = Store(knowledge, asks_closed=dice.choice((True, False)))
+    source, objective = GroundedOnDemand(store, STRATEGIES[strategy].grounder), Objective(network, evidence, options)
+    found = []
+    for fewer in (sys.maxsize, 0):  # the graph is cut in no case; in every case
+        with patch.object(training_batches, "FEWER", fewer):
+            (step,) = make_batches(network, source, evidence, options).steps
+        found.append((*losses_of(network, objective, step), len(step.graph)))
+    (expected, gradients, whole), (losses, cut_gradients, part) = found
+    event(f"{strategy}: {'cut' if part < whole else 'all are reached'}")
+    for one, other in zip((*losses, *cut_gradients), (*expected, *gradients), strict=True):
         torch.testing.assert_close(one, other, **CLOSE)
 
 
