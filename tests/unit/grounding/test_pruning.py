@@ -1,13 +1,14 @@
 """What is not laid out because nothing that is asked depends on it; domains and strategies that nobody declared."""
 
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 
 from r2n.data.atom_text import facts_from_texts
 from r2n.data.knowledge_base import KnowledgeBase
-from r2n.data.problem import Problem
-from r2n.errors import TheoryError
+from r2n.data.problem import Problem, load_problem
+from r2n.errors import DataError, TheoryError
 from r2n.grounding.store import Store
 from r2n.grounding.strategies import chosen_strategy, expected_total, ground_rules_left_out, make_grounder
 from r2n.logic.parser import parse_theory
@@ -17,6 +18,11 @@ from r2n.model.run import prepare_run
 from r2n.options import GroundingOptions, Options
 from tests.mln_problem import CLOSED_CLAUSES, DECLARATIONS, UNTYPED, university
 
+RULES = """
+0.9	lives(X,Y) <= works(X,A), located(A,Y)
+0.4	works(X,A) <= knows(X,Z), works(Z,A)
+"""
+FACTS = "head\trelation\ttail\nann\tworks\tacme\nacme\tlocated\trome\nann\tknows\tbob\nbob\tlives\tparis\n"
 CHAIN = [*(("p", f"a{i}", f"a{i + 1}") for i in range(30)), ("q", "a1", "red")]
 KNOWN_BODY = ["grounding.strategy=known-body", "model.dim=4", "model.layers=1", "training.threads=1"]
 
@@ -92,6 +98,20 @@ def test_listed_domains_are_those_of_the_positions_that_share_their_constants() 
     assert len(problem.knowledge.language.members(domains["inPhase"][1])) == 9
     with pytest.raises(TheoryError, match="domains 'person' and 'staff' meet in positions"):
         university(theory=UNTYPED, domains={"person": people, "staff": ["p1"]})
+
+
+def test_domains_of_a_problem_file_work_beside_horn_rules(tmp_path: Path) -> None:
+    (tmp_path / "rules.txt").write_text("1\t1\t" + "\n1\t1\t".join(RULES.strip().splitlines()))
+    (tmp_path / "facts.tsv").write_text(FACTS)
+    problem = 'theory = "rules.txt"\n[facts]\ntrain = "facts.tsv"\n'
+    (tmp_path / "problem.toml").write_text(problem + '[domains]\ncity = ["rome", "paris", "oslo"]\n')
+    language = load_problem(tmp_path).knowledge.language
+    assert [domain.name for domain in language.predicate("lives").domains] == ["knows_1", "city"]
+    assert [domain.name for domain in language.predicate("located").domains] == ["located_1", "city"]
+    assert len(language.members(language.predicate("lives").domains[1])) == 3
+    (tmp_path / "problem.toml").write_text(problem + '[domains]\ncity = ["rome", "oslo"]\n')
+    with pytest.raises(DataError, match="constant 'paris' is outside domain 'city'"):
+        load_problem(tmp_path)
 
 
 @pytest.mark.parametrize(
