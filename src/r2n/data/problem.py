@@ -214,6 +214,7 @@ def described_table(spec: TableOptions, folder: Path) -> Table:
     return Table(source, spec.predicate, spec.columns, spec.label, empty=spec.empty)
 
 
+MOST_NAMED = 4  # positions of a domain in a note
 TRAIN = "train"
 _BACKGROUND = "background"
 
@@ -292,7 +293,7 @@ class Problem:
         added, wrong = derive(derived or {}, rows[TRAIN], rows.pop(_BACKGROUND), **options_of_derived)
         rows[TRAIN] += added
         written, groups = theory, [group for groups in rows.values() for group in groups]
-        theory, language = complete(theory, groups, domains or {})
+        theory, language = complete(theory, groups, domains or {}, featured=features or {})
         base, encoded, unencoded = HerbrandBase(language), dict[str, EncodedFacts](), list[DataError]()
         for split, part in rows.items():
             encoded[split], unread = encode_facts(base, part, skip=skip == "skip")
@@ -314,7 +315,9 @@ class Problem:
         train, where = splits.pop(TRAIN), Location(source) if source is not None else None
         sources = candidate_sources(base, candidates or {}, train, splits, where)
         first = [part.first for part in tables_read if part.first is not None]
-        notes = (note for part in sources.values() for note in part.notes)
+        notes = [note for part in sources.values() for note in part.notes]
+        if len(theory.domains) > 1 and not written.predicates:
+            notes.append(_found_domains(language))
         report = LoadReport(
             tuple(counts),
             duplicates,
@@ -451,6 +454,23 @@ def asked_positions(
         hint = nearest(wrong, known) or f"there are: {', '.join(known)}; or write a position, from 0"
         raise ConfigError(f"queries.ask: no predicate has an argument '{wrong}'", hint=hint)
     return found
+
+
+def _found_domains(language: Language) -> str:
+    """The domains that constants and rules show, each with its positions."""
+    positions: dict[str, list[str]] = {domain.name: [] for domain in language.domains}
+    for predicate in language.predicates:
+        for i, domain in enumerate(predicate.domains):
+            positions[domain.name].append(f"{i + 1} of {predicate.name}")
+    shown = []
+    for domain in language.domains:
+        own = positions[domain.name]
+        named = ", ".join([*own[:MOST_NAMED], *["..."] * (len(own) > MOST_NAMED)]) or "nowhere"
+        shown.append(f"{domain.name} ({counted(len(language.members(domain)), 'constant')}; {named})")
+    return (
+        f"positions that share constants or variables of rules have one domain: {'; '.join(shown)}; where that is not"
+        " so, list the constants in [domains] or declare the predicates in the theory"
+    )
 
 
 def _check_overlap(encoded: Mapping[str, EncodedFacts], splits: Mapping[str, Evidence], base: HerbrandBase) -> None:

@@ -7,11 +7,13 @@ import numpy as np
 
 from r2n.components import input_layers
 from r2n.data.herbrand import QueryPattern, closed_atoms
-from r2n.data.knowledge_base import KnowledgeBase
+from r2n.data.knowledge_base import KnowledgeBase, as_trained
 from r2n.data.problem import Problem
 from r2n.data.validation import contradictions
 from r2n.errors import counted
 from r2n.grounding.counting import is_counted
+from r2n.grounding.store import Store
+from r2n.grounding.strategies import chosen_strategy
 from r2n.options import Options
 from r2n.training.negatives import count_negatives
 
@@ -145,6 +147,17 @@ def _for_labels(problem: Problem, options: Options) -> Iterator[Choice]:
         yield Choice("training.corrupted_positions", asked.pop(), "queries.ask")
     elif positions := corrupted_positions(problem.knowledge, labels_only):
         yield Choice("training.corrupted_positions", positions, "the other positions of a fact take several constants")
+    reads_rules = options.model.has_layers and options.model.rules == "layers" and problem.knowledge.theory.rules
+    if reads_rules and not options.grounding.model_fields_set & {"strategy", "kept"}:
+        knowledge = as_trained(problem.knowledge, options.grounding)
+        sampling = training.model_copy(update={"labels_only": labels_only})
+        open_atoms = problem.train.atoms[~closed_atoms(knowledge.base, problem.train.atoms)]
+        asked = open_atoms
+        if len(problem.valid):
+            asked = problem.valid.atoms[~closed_atoms(knowledge.base, problem.valid.atoms)]
+        atoms = len(open_atoms) + count_negatives(knowledge.base, knowledge.evidence, sampling)
+        store = Store(knowledge, asks_closed=training.reads_closed)
+        yield Choice("grounding.strategy", *chosen_strategy(store, asked, options.grounding, atoms))
 
 
 def labelled_predicates(knowledge: KnowledgeBase) -> dict[str, tuple[int, int]]:

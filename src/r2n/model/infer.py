@@ -10,6 +10,7 @@ from r2n.data.herbrand import Codes
 from r2n.data.problem import Problem
 from r2n.errors import ConfigError
 from r2n.evaluation.report import Report, classify
+from r2n.grounding.store import Store
 from r2n.grounding.strategies import make_grounder
 from r2n.model.model import Model
 from r2n.network.belief_propagation import Clash, Method, find_clash, infer, log_beliefs
@@ -59,7 +60,8 @@ def believe(
 ) -> Marginals:
     """Ground the rules and iterate; unknown atoms start at `prior`, or at the probability by a trained network."""
     knowledge = problem.knowledge
-    graph = GroundedOnDemand.from_knowledge(knowledge, make_grounder(options.grounding)).around(asked)
+    source = GroundedOnDemand(Store(knowledge, asks_closed=True), make_grounder(options.grounding))  # facts may clash
+    graph = source.around(asked)
     states = known_states(knowledge.base, graph.atoms, problem.train)
     start = torch.full((len(graph.atoms),), prior, dtype=torch.float64)
     if trained is not None:

@@ -20,7 +20,14 @@ from r2n.grounding.counting import RuleCounts, as_chain, is_counted, split_rules
 from r2n.grounding.ground_rules import Grounding, GroundRules
 from r2n.grounding.joins import budget_error, encode_substitutions
 from r2n.grounding.store import SURELY_TOO_MANY, Store
-from r2n.grounding.strategies import MOST_WORK, Size, expected_size, make_grounder, mean_neighbourhood
+from r2n.grounding.strategies import (
+    MOST_WORK,
+    Size,
+    expected_size,
+    ground_rules_left_out,
+    make_grounder,
+    mean_neighbourhood,
+)
 from r2n.logic.theory import Rule
 from r2n.mining.mine import mine_rules
 from r2n.mining.searches import MiningOptions
@@ -51,7 +58,7 @@ def preflight_warnings(problem: Problem, options: Options) -> list[str]:
     found += [*_unlearned(problem, options), *_asked_closed(problem), *_without_negatives(problem, options)]
     found += assumed_false(problem.knowledge, options.training)
     if options.model.has_layers and problem.knowledge.theory.rules:
-        store = Store(as_trained(problem.knowledge, options.grounding))
+        store = Store(as_trained(problem.knowledge, options.grounding), asks_closed=options.training.reads_closed)
         found += _ungrounded(problem, store, options)
         found += _beside(problem, store, options)
         if options.model.rules == "layers":
@@ -129,19 +136,21 @@ def _without_negatives(problem: Problem, options: Options) -> Iterator[str]:
 
 def _ungrounded(problem: Problem, store: Store, options: Options) -> Iterator[str]:
     """Rules that surely have no ground rule, those with the same reason in one sentence."""
-    around, named = None, dict[str, list[str]]()
+    around, named, every = None, dict[str, list[str]](), store.with_closed()
+    if options.model.rules == "layers" and (left_out := ground_rules_left_out(store, options.grounding.strategy)):
+        yield left_out
     if options.grounding.strategy == "backward" and len(problem.atoms) <= MOST_STARTS:
         around = _tried(store, problem.atoms, options.grounding)  # None if that takes long
     for number, rule in enumerate(store.theory.rules):
         is_in_counts = options.model.rules == "counted" and is_counted(rule)
         strategy = "known-body" if is_in_counts else options.grounding.strategy
         reason = None
-        if expected_size(store, rule, "full").is_zero:
+        if expected_size(every, rule, "full").is_zero:
             reason = f": {_missing(store, rule, 'full')}"
-        elif strategy == "known-body" and expected_size(store, rule, strategy).is_zero:
+        elif strategy == "known-body" and expected_size(every, rule, strategy).is_zero:
             where = "where rules are counted" if is_in_counts else "under known-body grounding"
             reason = f" {where}: {_missing(store, rule, strategy)}"
-        elif strategy == "backward" and around is not None and not len(around.ground_rules[number]):
+        elif around is not None and not is_in_counts and not (store.is_left_out(rule) or around.ground_rules[number]):
             heads = " and ".join(dict.fromkeys(rule.atoms[i].predicate for i in rule.head_positions))
             reason = (
                 f" under backward grounding: it concludes {heads} around no fact or query, from what is known or other"
@@ -352,7 +361,8 @@ class Work:
         known = evidence.atoms if training.ask_closed else evidence.atoms[~closed_atoms(base, evidence.atoms)]
         listed = base.size if training.asks_base else count_negatives(base, evidence, training)
         negatives = min(listed, base.size - len(known))
-        store, rules, grounder = Store(knowledge), knowledge.theory.rules, make_grounder(options.grounding)
+        store = Store(knowledge, asks_closed=training.reads_closed)
+        rules, grounder = knowledge.theory.rules, make_grounder(options.grounding)
         asked, steps = len(known) + negatives, max(1, -(-len(known) // (training.batch_size or len(known) or 1)))
         if isinstance(grounder, BackwardGrounder):  # each neighbourhood has its own ground rules and atoms
             dice, one = np.random.default_rng(0), training.model_copy(update={"negatives": 1})

@@ -73,7 +73,7 @@ def test_what_is_set_stays() -> None:
     assert (options.training.epochs, options.model.dim, options.model.rules) == (7, 8, "counted")
     assert not {choice.key for choice in choices} & {"training.epochs", "model.dim"}
     for settled in ("training.loss=bce", "model.layers=2", "training.negatives=3"):
-        same = Options().changed([settled])
+        same = Options().changed([settled, "grounding.strategy=full"])
         assert choose_options(problem, same) == (same, ())
 
 
@@ -109,7 +109,7 @@ def test_rules_that_cannot_be_counted_are_left_out_of_a_large_graph_and_that_is_
     alone, _ = choose_options(graph(200, 1000, CHAIN.rsplit("rule", 1)[0] + either), Options())
     assert (alone.model.rules, alone.model.reasoner) == ("layers", "none")
     for settled in ("model.reasoner=r2n", "training.relation_weight=0.5"):
-        same = Options().changed([settled])
+        same = Options().changed([settled, "grounding.strategy=full"])
         assert choose_options(graph(200, 1000, CHAIN + either), same) == (same, ())
 
 
