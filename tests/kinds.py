@@ -260,7 +260,7 @@ def items(
     features += np.where(truth, 0.5, -0.5)[:, None] * weights
     links = homophilous(dice, truth.astype(int), degree, share)
     critics, experts = np.stack([dice.integers(60, size=count), np.arange(count)], axis=1), np.arange(60) < 30
-    is_right = dice.random(count) < 0.75  # an expert praises good items, another one any
+    is_right = dice.random(count) < 0.75  # an expert praises good items, another critic bad ones
     critics[:, 0] = np.where(truth == is_right, critics[:, 0] % 30, 30 + critics[:, 0] % 30)
     truth = dice.permutation(truth) if shuffled else truth
     train, valid, test = parts_of(dice, count, *shares)
@@ -472,26 +472,26 @@ def pairs(seed: int, *, shuffled: bool = False) -> Kind:
 
 Given = tuple[tuple[str, ...], np.ndarray]
 """The prefixes of the constants of facts, and their rows."""
-Counts = Callable[[np.ndarray], ScoreRows]
-"""Training facts -> how many ground rules conclude each candidate from what is known."""
+Divided = tuple[tuple[str, ...], list[np.ndarray]]
+"""The same, with the rows of train, valid and test."""
 
 
 def ranking(
     name: str,
-    dice: Dice,
     theory: str,
     domains: Mapping[str, tuple[str, int]],
     background: Mapping[str, Given],
-    facts: Mapping[str, Given],
-    counts: Mapping[str, Counts],
-    shares: tuple[float, float, float],
+    facts: Mapping[str, Divided],
+    counts: Mapping[str, ScoreRows],
     *,
     is_noise: bool = False,
 ) -> Kind:
-    """Facts of predicates that are asked, the background known; `domains`: prefix and number of the constants."""
+    """Facts of predicates that are asked, the background known; `domains`: prefix and number of the constants.
+
+    `counts`: how many ground rules conclude each candidate from what is known.
+    """
     sizes = dict(domains.values())
-    parts = {p: [rows[part] for part in parts_of(dice, len(rows), *shares)] for p, (_, rows) in facts.items()}
-    tables = [{p: table(facts[p][0], divided[i]) for p, divided in parts.items()} for i in range(3)]
+    tables = [{p: table(prefixes, parts[i]) for p, (prefixes, parts) in facts.items()} for i in range(3)]
     problem = r2n.Problem.from_facts(
         {**{p: table(*given) for p, given in background.items()}, **tables[0]},
         theory=theory,
@@ -500,16 +500,19 @@ def ranking(
         name=name,
     )
     found: dict[str, list[np.ndarray]] = {"popularity": [], "rules counted": [], "rules, then popularity": []}
-    for predicate, (prefixes, rows) in facts.items():
-        train, _, test = parts[predicate]
+    for predicate, (prefixes, parts) in facts.items():
         shape = [sizes[prefix] for prefix in prefixes]
-        popularity = partial(popular, [np.bincount(train[:, i], minlength=size) for i, size in enumerate(shape)])
-        rules = counts[predicate](train) if predicate in counts else partial(popular, [np.zeros(n) for n in shape])
+        popularity = partial(popular, [np.bincount(parts[0][:, i], minlength=size) for i, size in enumerate(shape)])
+        rules = counts.get(predicate, partial(popular, [np.zeros(size) for size in shape]))
         for scores, each in zip((popularity, rules, partial(first_by, rules, popularity)), found.values(), strict=True):
-            each.append(reciprocal_ranks(scores, test, rows, shape))
+            each.append(reciprocal_ranks(scores, parts[2], np.concatenate(parts), shape))
     baselines = {name: float(np.mean(np.concatenate(each))) for name, each in found.items()}
     nothing = np.zeros(0, np.int64)
     return Kind(name, problem, "mrr", baselines, nothing, nothing.astype(bool), is_noise=is_noise)
+
+
+def divided(dice: Dice, rows: np.ndarray, *shares: float) -> list[np.ndarray]:
+    return [rows[part] for part in parts_of(dice, len(rows), *shares)]
 
 
 def popular(often: Sequence[np.ndarray], position: int, asked: np.ndarray) -> np.ndarray:
@@ -536,11 +539,10 @@ def rules_only(seed: int, *, shuffled: bool = False) -> Kind:
     home[couples[:, 1]] = np.where(dice.random(len(couples)) < 0.8, *home[couples.T])
     home = dice.permutation(home) if shuffled else home
 
-    def count(train: np.ndarray) -> ScoreRows:
-        known = np.zeros((people, cities))
-        known[tuple(train.T)] = 1
-        return partial(of_grid, np.eye(cities)[city_of[firm]] + neighbours(couples, people) @ known)
-
+    train, valid, test = divided(dice, np.stack([np.arange(people), home], axis=1), 0.4, 0.2, 0.4)
+    known = np.zeros((people, cities))
+    known[tuple(train.T)] = 1
+    counts = np.eye(cities)[city_of[firm]] + neighbours(couples, people) @ known
     theory = """
         domain person
         domain firm
@@ -559,26 +561,13 @@ def rules_only(seed: int, *, shuffled: bool = False) -> Kind:
         "located": (("f", "c"), np.stack([np.arange(firms), city_of], axis=1)),
         "partner": (("p", "p"), couples),
     }
-    facts: dict[str, Given] = {"lives": (("p", "c"), np.stack([np.arange(people), home], axis=1))}
-    kind = ranking(
-        "rules only", dice, theory, domains, background, facts, {"lives": count}, (0.4, 0.2, 0.4), is_noise=shuffled
-    )  # fmt: skip
-    language, decode = kind.problem.knowledge.language, kind.problem.knowledge.base.decode
-    asked, known = (
-        np.array(
-            [int(language.constants[c][1:]) for c in decode(part.atoms)[1][decode(part.atoms)[0] == lives, 0].tolist()]
-        )
-        for lives in (language.predicate_index("lives"),)
-        for part in (kind.problem.test, kind.problem.train)
-    )
-    scores = count(np.stack([known, home[known]], axis=1))(1, np.stack([asked, home[asked]], axis=1))
-    truth = np.eye(cities, dtype=bool)[home[asked]].ravel()
-    often = np.tile(np.bincount(home[known], minlength=cities), len(asked))
-    accuracy = {
-        "rules counted": judged("accuracy", scores.ravel(), truth, cities),
-        "popularity": judged("accuracy", often, truth, cities),
-    }
-    grid = [name for name in names("p", asked) for _ in range(cities)], names("c", cities) * len(asked)
+    facts: dict[str, Divided] = {"lives": (("p", "c"), [train, valid, test])}
+    rules = {"lives": partial(of_grid, counts)}
+    kind = ranking("rules only", theory, domains, background, facts, rules, is_noise=shuffled)
+    truth = np.eye(cities, dtype=bool)[test[:, 1]].ravel()
+    scored = {"rules counted": counts[test[:, 0]], "popularity": np.tile(known.sum(0), (len(test), 1))}
+    accuracy = {name: judged("accuracy", scores.ravel(), truth, cities) for name, scores in scored.items()}
+    grid = [name for name in names("p", test[:, 0]) for _ in range(cities)], names("c", cities) * len(test)
     atoms = codes(kind.problem, "lives", *grid)
     return replace(kind, atoms=atoms, truth=truth, classes=cities, others={"accuracy": accuracy})
 
@@ -605,9 +594,9 @@ def n_ary(seed: int) -> Kind:
         "needs": (("j", "p"), np.argwhere(needs)),
         "knows": (("s", "j"), np.argwhere(knows)),
     }
-    facts: dict[str, Given] = {"supplies": (("s", "p", "j"), np.argwhere(supplies))}
-    counts: dict[str, Counts] = {"supplies": lambda train: partial(of_grid, follows.astype(float))}
-    return ranking("n-ary", dice, theory, domains, background, facts, counts, (0.5, 0.2, 0.3))
+    facts: dict[str, Divided] = {"supplies": (("s", "p", "j"), divided(dice, np.argwhere(supplies), 0.5, 0.2, 0.3))}
+    counts = {"supplies": partial(of_grid, follows.astype(float))}
+    return ranking("n-ary", theory, domains, background, facts, counts)
 
 
 def graph(name: str, seed: int, count: int, pairs_of_each: int) -> Kind:
@@ -641,11 +630,10 @@ def graph(name: str, seed: int, count: int, pairs_of_each: int) -> Kind:
         predicate s(thing, thing)
         rule path: p(x, y) & q(y, z) -> r(x, z)
     """
-    both = ("e", "e")
+    both, shares = ("e", "e"), (0.6, 0.15, 0.25) if count < 1000 else (0.9, 0.05, 0.05)
     background: dict[str, Given] = {"p": (both, p), "q": (both, q)}
-    facts: dict[str, Given] = {"r": (both, r), "s": (both, s)}
-    domains, shares = {"thing": ("e", count)}, ((0.6, 0.15, 0.25) if count < 1000 else (0.9, 0.05, 0.05))
-    return ranking(name, dice, theory, domains, background, facts, {"r": lambda train: score}, shares)
+    facts: dict[str, Divided] = {"r": (both, divided(dice, r, *shares)), "s": (both, divided(dice, s, *shares))}
+    return ranking(name, theory, {"thing": ("e", count)}, background, facts, {"r": score})
 
 
 def small_graph(seed: int) -> Kind:

@@ -21,7 +21,7 @@ MOST = {
     "files": 130,
     "private functions called once": 192,
     "import chain": 25,
-    "test lines": 36_000,
+    "test lines": 37_000,
     "public names": 16,
     "modules loaded by import r2n": 120,
 }
