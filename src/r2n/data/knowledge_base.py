@@ -15,15 +15,17 @@ import pyarrow.compute as pc
 from jaxtyping import Bool, Int64
 
 from r2n.data.features import Features, FeatureTable, read_features
-from r2n.data.herbrand import Codes, HerbrandBase, closed_atoms, is_first
+from r2n.data.herbrand import Codes, HerbrandBase, QueryPattern, closed_atoms, is_first
 from r2n.data.tables import Facts
 from r2n.errors import DataError, Location, TheoryError, counted, nearest
-from r2n.logic.formula import Atom, Constant
+from r2n.logic.formula import Atom, Constant, printed_name
 from r2n.logic.language import Domain, Language, Predicate
 from r2n.logic.theory import ANY_PREDICATE, Theory
 from r2n.options import GroundingOptions
 
 MOST_COMPARED = 20  # wrong constants that are compared with all right ones, for a hint
+FEWEST_ROWS = 20  # with one fact each, to hold a predicate for functional
+ROWS_A_VALUE = 5  # at least: where values are many, one for each row may be chance
 DEFAULT_DOMAIN = Domain("constant")
 
 
@@ -73,6 +75,36 @@ def _with_predicates_of(theory: Theory, facts: Sequence[Facts]) -> Theory:
                 arities.setdefault(atom.predicate, len(atom.terms))
     predicates = tuple(Predicate(name, domains * arity) for name, arity in sorted(arities.items()))
     return theory.completed(domains, predicates)
+
+
+def with_functional(
+    theory: Theory, language: Language, evidence: "Evidence"
+) -> tuple[Theory, Language, tuple[str, ...], tuple[str, ...]]:
+    """The theory and the language in which predicates that the facts show to be functional are so, and what to note.
+
+    An open predicate with enough facts (`FEWEST_ROWS`) is, if each row holds one of them, and there are few values
+    (`ROWS_A_VALUE`). The last part warns of rows that hold several facts of a predicate declared functional.
+    """
+    base, found, notes, warnings = HerbrandBase(language), list(language.predicates), list[str](), list[str]()
+    for i, predicate in enumerate(language.predicates):
+        if predicate.arity < 2 or (predicate.closed and not predicate.functional):
+            continue
+        part = slice(*np.searchsorted(evidence.atoms, base.offsets[i : i + 2]))
+        pattern = QueryPattern.from_base(base, i, predicate.arity - 1)
+        rows, value = pattern.located(evidence.atoms[part][evidence.truth[part]])
+        values, again, name = len(np.unique(value)), ~is_first(rows), printed_name(predicate.name)
+        if predicate.functional and again.any():
+            row = ", ".join(language.constants[c] for c in pattern.given(rows[again][:1])[0, :-1])
+            warnings.append(f"{name} is declared functional, but {row} has several values")
+        is_one_of_few = not again.any() and len(rows) >= max(FEWEST_ROWS, ROWS_A_VALUE * values) and values > 1
+        if is_one_of_few and not predicate.functional:
+            found[i] = replace(predicate, functional=True)
+            notes.append(f"{name} is functional: {len(rows):,} facts give each first constant one of {values:,} values")
+    if not notes:
+        return theory, language, (), tuple(warnings)
+    predicates = tuple(found)
+    theory, language = replace(theory, predicates=predicates), replace(language, predicates=predicates)
+    return theory, language, tuple(notes), tuple(warnings)
 
 
 def given_members(

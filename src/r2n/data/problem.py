@@ -21,7 +21,7 @@ from r2n.data.candidates import Candidates, CandidateSource, candidate_sources, 
 from r2n.data.derived import Definitions, derive
 from r2n.data.features import FeatureTable, read_features
 from r2n.data.herbrand import HerbrandBase, closed_atoms, union
-from r2n.data.knowledge_base import EncodedFacts, Evidence, KnowledgeBase, complete, encode_facts
+from r2n.data.knowledge_base import EncodedFacts, Evidence, KnowledgeBase, complete, encode_facts, with_functional
 from r2n.data.records import OnError, PostgresTable, check_file, is_postgres
 from r2n.data.tables import Table, read_facts, unusual_first_rows
 from r2n.data.text_tables import read_lines
@@ -286,6 +286,8 @@ class Problem:
             unencoded += unread
         splits = {split: Evidence.from_encoded(part, base) for split, part in encoded.items()}
         _check_overlap(encoded, splits, base)
+        theory, language, of_functional, contradicted = with_functional(theory, language, splits[TRAIN])
+        base = HerbrandBase(language)
 
         def mention(name: str) -> Location | None:
             found = ((group, pc.index(column, name).as_py()) for group in groups for column in group.arguments)
@@ -306,8 +308,8 @@ class Problem:
             (*rejected, *wrong, *unencoded, *unread),
             tuple((domain, part.ignored) for domain, part in read_in.items()),
             tuple((split, count) for split, parts in read.items() if (count := sum(part.empty for part in parts))),
-            (*(row.note for row in first if row.is_header), *notes),
-            tuple(row.note for row in unusual_first_rows(tables_read, written, domains or {}, described)),
+            (*(row.note for row in first if row.is_header), *notes, *of_functional),
+            (*(r.note for r in unusual_first_rows(tables_read, written, domains or {}, described)), *contradicted),
         )
         labelled = union(train.atoms, *(part.atoms for part in splits.values()))
         found = find_candidates(base, sources, labelled, read_in)

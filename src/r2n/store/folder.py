@@ -301,6 +301,7 @@ def signature_record(domains: Sequence[Domain], predicates: Sequence[Predicate])
             "closed": predicate.closed,
             "closed_parts": [[number(domain) for domain in part] for part in predicate.closed_parts],
             "reciprocal_of": predicate.reciprocal_of,
+            **({"functional": True} if predicate.functional else {}),  # a file without it says: not functional
         }
         for predicate in predicates
     ]
@@ -316,7 +317,8 @@ def signature_from_record(record: dict[str, Any]) -> tuple[tuple[Domain, ...], t
     for each in record["predicates"]:
         domains = tuple(made[i] for i in each["domains"])
         closed_parts = tuple(tuple(made[i] for i in part) for part in each["closed_parts"])
-        predicates.append(Predicate(each["name"], domains, each["closed"], closed_parts, each["reciprocal_of"]))
+        others = each["reciprocal_of"], each.get("functional", False)
+        predicates.append(Predicate(each["name"], domains, each["closed"], closed_parts, *others))
     return tuple(made[i] for i in record["domains"]), tuple(predicates)
 
 
