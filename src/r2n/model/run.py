@@ -437,6 +437,11 @@ def _validation_metric(problem: Problem, options: EvaluationOptions) -> Callable
     return lambda logits: evaluate_scores(logits, problem.valid, base, filtered, options, split="valid").main[1]
 
 
+def valid_score(run: Run) -> float:
+    """The metric of a trained run on the validation queries, filtered without the test's facts."""
+    return _validation_metric(run.problem, DEFAULT_OPTIONS)(run.logits())
+
+
 def threads_for(options: TrainingOptions, ground_rules: int) -> int:
     """The number of threads for a number of ground rules."""
     return options.threads or (1 if ground_rules < SMALL_GRAPH else os.cpu_count() or 1)
