@@ -408,9 +408,17 @@ class KnowledgeBase:
     @cached_property
     def training_constants(self) -> Int64[np.ndarray, " constants"]:
         """Ids of the constants in labelled atoms: in the evidence that is not of a closed world."""
+        return np.unique(self._labelled[self._labelled >= 0])
+
+    @cached_property
+    def training_first_constants(self) -> Int64[np.ndarray, " constants"]:
+        """Ids of the constants at the first position of labelled atoms."""
+        return np.unique(self._labelled[:, 0])
+
+    @cached_property
+    def _labelled(self) -> Int64[np.ndarray, "atoms positions"]:
         labelled = self.evidence.atoms[~closed_atoms(self.base, self.evidence.atoms)]
-        arguments = self.base.decode(labelled)[1]
-        return np.unique(arguments[arguments >= 0])
+        return self.base.decode(labelled)[1]
 
     def facts(self, predicate: Predicate) -> Int64[np.ndarray, "atoms positions"]:
         """Arguments (constant ids) of the predicate's atoms known to be true, in the order of their codes."""

@@ -29,6 +29,7 @@ from r2n.model.memory import check_graph, check_memory, check_training, make_dev
 from r2n.network.graph_sources import GraphSource, Ungrounded
 from r2n.network.mixture import NETWORK_ALONE, RULES_ALONE, WEIGHTINGS
 from r2n.network.r2n import R2N
+from r2n.network.regression import Regression
 from r2n.options import MOST_WHOLE, Options, TrainingOptions
 from r2n.progress import Progress, no_progress
 from r2n.scoring import AtomLogits
@@ -420,6 +421,10 @@ def _run_of_seed(made: _Made, seed: int, encoders: Encoders, progress: Progress,
         check = partial(check_graph, options, memory)
         batches = batches_of(model, source, evidence, training, seed=seed, check=check, progress=progress)
     torch.set_num_threads(threads_for(training, batches.ground_rules))
+    embedding = model.atom_embedding
+    if isinstance(embedding, Regression):
+        progress("fit features", 0, 0)
+        embedding.fit(model.base, *batches.asked(torch.Generator().manual_seed(seed)))
     rule_batches = finalize = None
     if model.counted is not None and source.counts is not None:
         progress("count", 0, 0)
@@ -431,6 +436,8 @@ def _run_of_seed(made: _Made, seed: int, encoders: Encoders, progress: Progress,
     trainer = Trainer(
         model, batches, evidence, training, rule_batches=rule_batches, validate=validate, finalize=finalize, seed=seed
     )
+    if isinstance(embedding, Regression):
+        trainer.validate_as_it_is()
     return Run(problem, options, seed, knowledge, source, trainer, encoders, memory)
 
 
@@ -447,6 +454,11 @@ def _validation_metric(problem: Problem, sample: int | None = None) -> Callable[
     options = EvaluationOptions(ask=problem.ask, sample=sample)
     filtered, base = Filter.from_problem(problem, (TRAIN, "valid")), problem.knowledge.base  # neither knows the test
     return lambda logits: evaluate_scores(logits, problem.valid, base, filtered, options, split="valid").main[1]
+
+
+def valid_score(run: Run) -> float:
+    """The metric of a trained run on the validation queries, filtered without the test's facts."""
+    return _validation_metric(run.problem)(run.logits())
 
 
 def threads_for(options: TrainingOptions, ground_rules: int) -> int:

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.nn.functional import dropout, relu
 
 from r2n.data.features import Bags, pair_counts
+from r2n.data.knowledge_base import KnowledgeBase
 from r2n.logic.language import Language
 from r2n.network.constant_embedding import Channel, ConstantEmbedding, SparseRows, WordChannel, glorot
 from r2n.network.input_layers import (
@@ -148,11 +149,11 @@ class PairEmbedding(AtomEmbedding):
     row_of: Tensor
 
     def __init__(
-        self, language: Language, channels: Sequence[Channel], constants: ConstantEmbedding, options: ModelOptions
+        self, knowledge: KnowledgeBase, channels: Sequence[Channel], constants: ConstantEmbedding, options: ModelOptions
     ) -> None:
         """`constants` has the learned vectors of those without features; they are a channel too, the last one."""
         super().__init__()
-        dim, hidden = options.dim, options.encoder_dim or options.dim
+        language, dim, hidden = knowledge.language, options.dim, options.encoder_dim or options.dim
         self.dim, self.constant_dim, self.dropout = dim, constants.dim, options.encoder_dropout
         self.channels = nn.ModuleList(channels)
         self.row_of = torch.stack([*(channel.row_of for channel in channels), constants.row_of])
