@@ -241,15 +241,18 @@ def _for_attributes(problem: Problem) -> Iterator[Choice]:
     """A regression on features, and reasoning layers that read what is known instead of learned vectors."""
     why = "attributes are asked for: constants are read by their features and by what is known of them"
     yield Choice("model.input", "regression", why)
-    if problem.knowledge.theory.rules:
-        yield Choice("model.evidence_input", "add", why)
-        yield Choice("model.input_score", True, "rules add to what the features say")
-        yield Choice("model.aggregation", "root", "how many say so counts")
-        yield Choice("model.residual", True, "for layers that add")
-        yield Choice("model.layers", 2, "for layers that add")
-        yield Choice("model.dim", 16, "for layers that add")
-        yield Choice("training.hiding", 0.5, "a label is asked only where it is not read")
-        yield Choice("training.semantic_weight", 0.0, "labels alone are learned")
+    if not problem.knowledge.theory.rules:
+        yield Choice("model.reasoner", "none", "there is no rule")
+        yield Choice("training.epochs", 1, "the regression is fitted before the training")
+        return
+    yield Choice("model.evidence_input", "add", why)
+    yield Choice("model.input_score", True, "rules add to what the features say")
+    yield Choice("model.aggregation", "root", "how many say so counts")
+    yield Choice("model.residual", True, "for layers that add")
+    yield Choice("model.layers", 2, "for layers that add")
+    yield Choice("model.dim", 16, "for layers that add")
+    yield Choice("training.hiding", 0.5, "a label is asked only where it is not read")
+    yield Choice("training.semantic_weight", 0.0, "labels alone are learned")
     if "valid" in problem.queries:
         yield Choice("training.validate_every", 5, "there are validation queries")
         yield Choice("training.patience", 60, "there are validation queries")
