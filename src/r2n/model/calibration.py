@@ -75,7 +75,7 @@ def calibrate(run: Run) -> Calibrated | None:
         return None
     fitted = replace(fitted, on_validation=fitted is not hidden)
     has_rows = logits.full_pass is not None or not logits.model.layers  # else each candidate is grounded
-    share = _share(run, logits) if has_rows else None
+    share = _share(run, logits) if has_rows and compares else None
     if fitted.is_as_trained and not fitted.why_not:
         return replace(unless_contradicted(fitted, found, valid.truth, weights, words), share=share)
     if compares and has_rows and fitted is not hidden:

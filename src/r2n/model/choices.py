@@ -19,6 +19,7 @@ from r2n.training.negatives import count_negatives
 
 MANY_NEGATIVES = 200_000  # corruptions of all facts: above, one step over all of them takes seconds
 MANY_CONSTANTS = 15_000  # above, a step compares facts with some constants instead of all
+FEWEST_FACTS = 50  # of a small graph that is asked row by row
 FEW_LABELS = 10  # true facts to a false one: above, the false facts of a pair are not all its negatives
 FEW_FACTS_A_ROW = 2.0  # times the fewest: positions whose rows hold more are not for corruption
 SETTLING = frozenset(
@@ -122,7 +123,8 @@ def _asks_for_rows(problem: Problem, options: Options) -> bool:
     if any(rule.is_implicit for rule in knowledge.theory.rules):
         return False
     is_large = count_negatives(knowledge.base, knowledge.evidence, options.training) > MANY_NEGATIVES
-    return is_large or (bool(knowledge.theory.rules) and all(map(is_counted, knowledge.theory.rules)))
+    are_counted = bool(knowledge.theory.rules) and all(map(is_counted, knowledge.theory.rules))
+    return is_large or (are_counted and int(knowledge.evidence.truth.sum()) >= FEWEST_FACTS)
 
 
 def _for_rows(problem: Problem, options: Options) -> Iterator[Choice]:

@@ -193,7 +193,8 @@ def beside_text(counts: RuleCounts, atoms: Codes) -> list[str]:
 def mining_notes(problem: Problem) -> list[str]:
     """What a short search for rules finds in the facts that the theory does not state, if it is much."""
     knowledge = problem.knowledge
-    if not knowledge.theory.rules or len(knowledge.evidence) > MOST_MINED_FACTS:
+    has_pairs = any(predicate.arity == 2 for predicate in knowledge.language.predicates)
+    if not knowledge.theory.rules or not has_pairs or len(knowledge.evidence) > MOST_MINED_FACTS:
         return []
     chains = (as_chain(knowledge, rule) for rule in knowledge.theory.rules)
     given = {

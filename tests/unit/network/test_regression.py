@@ -106,7 +106,13 @@ def test_a_hidden_label_hides_no_feature() -> None:
 
 def test_training_begins_with_the_regression_and_never_ends_below_it() -> None:
     problem = unary()
-    changes = [*ALONE, "training.labels_only=['good']", "training.patience=5", "training.validate_every=5", "training.epochs=20"]
+    changes = [
+        *ALONE,
+        "training.labels_only=['good']",
+        "training.patience=5",
+        "training.validate_every=5",
+        "training.epochs=20",
+    ]
     run = prepare_run(problem, problem.options.changed(changes))
     assert run.trainer.best is not None
     at_first = run.trainer.best
