@@ -56,7 +56,7 @@ def check_module(module: nn.Module, call: Callable[[dict[str, Tensor], Tensor], 
     assert gradcheck(function, (x.requires_grad_(), *values), fast_mode=True)
 
 
-@pytest.mark.parametrize(("ordered", "dense"), [(True, True), (False, False)])
+@pytest.mark.parametrize(("ordered", "dense"), [(True, True), (True, False), (False, False), (False, True)])
 @pytest.mark.parametrize("aggregation", AGGREGATIONS)
 def test_reasoning_layer(aggregation: str, ordered: bool, dense: bool) -> None:
     _, graph = toy()
