@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 
 import r2n
-from r2n.data.features import FeatureTable
+from r2n.data.features import Analyzer, FeatureTable
 
 THEORY = r2n.parse_theory("""
 domain paper, image, person
@@ -27,7 +27,7 @@ def table(predicate: str, *rows: tuple[str, ...]) -> r2n.Table:
     return r2n.Table(pa.table(columns), predicate=predicate)
 
 
-def featured_problem(features: dict[str, object] | None = None) -> r2n.Problem:
+def featured_problem(features: dict[str, object] | None = None, analyzer: Analyzer = "word") -> r2n.Problem:
     """p4 is only asked about, and stands in closed facts."""
     facts = [
         table("good", ("p1",), ("p3",)),
@@ -47,7 +47,7 @@ def featured_problem(features: dict[str, object] | None = None) -> r2n.Problem:
             "y": [row[2] for row in rows.values()],
         }
     )
-    given = {"paper": FeatureTable(papers, text="title", vector=("x", "y")), "image": IMAGES}
+    given = {"paper": FeatureTable(papers, text="title", vector=("x", "y"), analyzer=analyzer), "image": IMAGES}
     return r2n.Problem.build(
         "papers",
         THEORY,

@@ -125,3 +125,34 @@ def featured_graph(seed: int = 0, count: int = 150, *, vector: bool = True) -> P
     queries = {"valid": facts(rows[:part]), "test": facts(rows[part : 2 * part])}
     features = {"d": noisy} if vector else {}
     return Problem.build("featured graph", theory, facts(rows[2 * part :]), queries, features=features)
+
+
+def relatives(seed: int = 0, count: int = 150, *, labelled: bool = False) -> Problem:
+    """Who is whose child, which follows from who is whose parent, and who likes whom, mostly some popular people.
+
+    The queries are true, or (`labelled`) as many of each predicate are false, with constants that true ones have.
+    """
+    dice, names = np.random.default_rng(seed), [f"p{i}" for i in range(count)]
+    parents = {(a, int(b)) for a in range(count) for b in dice.choice(count, dice.integers(1, 4), replace=False)}
+    likes = {(a, int(count * dice.random() ** 3)) for a in range(count) for _ in range(2)}
+    facts = [("child", b, a) for a, b in sorted(parents)] + [("likes", a, b) for a, b in sorted(likes)]
+    facts = [facts[i] for i in dice.permutation(len(facts))]
+    ends = [int(share * len(facts)) for share in (0.6, 0.8)]
+    given = {"valid": facts[ends[0] : ends[1]], "test": facts[ends[1] :]}
+    taken, queries = set(facts), dict[str, list[tuple[str, str, str, bool]]]()
+    for split, part in given.items():
+        rows = [(*fact, True) for fact in part]
+        for predicate, a, _ in part if labelled else ():
+            while (false := (predicate, a, part[int(dice.integers(len(part)))][2])) in taken:
+                pass
+            taken.add(false)
+            rows.append((*false, False))
+        queries[split] = [(predicate, names[a], names[b], truth) for predicate, a, b, truth in rows]
+    known = [("parent", a, b) for a, b in sorted(parents)] + facts[: ends[0]]
+    theory = "domain person\n" + "".join(f"predicate {name}(person, person)\n" for name in ("parent", "child", "likes"))
+    return Problem.from_facts(
+        [(predicate, names[a], names[b]) for predicate, a, b in known],
+        theory=theory,
+        queries=queries,
+        domains={"person": names},
+    )

@@ -16,12 +16,12 @@ ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "r2n"
 TRACKED = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False).stdout.splitlines()
 MOST = {
-    "source lines": 29_611,
-    "code lines": 20_983,
+    "source lines": 30_070,
+    "code lines": 21_330,
     "files": 116,
-    "private functions called once": 185,
+    "private functions called once": 189,
     "import chain": 25,
-    "test lines": 36_000,
+    "test lines": 36_320,
     "public names": 16,
     "modules loaded by import r2n": 120,
 }

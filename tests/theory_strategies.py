@@ -60,13 +60,14 @@ def is_part(domain: Domain, full: Domain) -> bool:
 
 
 def make_predicates(dice: Random, over: tuple[Domain, ...]) -> tuple[Predicate, ...]:
-    """One to four predicates of one to three positions, some closed, some over a part of their domains."""
+    """One to four predicates of one to three positions, some functional, closed, or closed over a part."""
     made = []
     for i in range(dice.choice((2, 1, 3, 2, 4))):
         domains = tuple(dice.choice(over) for _ in range(dice.choice((2, 1, 2, 2, 3))))
         part = tuple(dice.choice([other for other in over if is_part(other, domain)]) for domain in domains)
         closed = one_in(5, dice)
-        made.append(Predicate(f"p{i}", domains, closed, (part,) if not closed and one_in(5, dice) else ()))
+        parts = (part,) if not closed and one_in(5, dice) else ()
+        made.append(Predicate(f"p{i}", domains, closed, parts, functional=i == 1 and len(domains) > 1))
     return tuple(made)
 
 

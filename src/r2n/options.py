@@ -174,6 +174,11 @@ class TrainingOptions(MaskingOptions, OptimisationOptions, ObjectiveOptions, Sam
     patience: Whole | None = Field(default=None, ge=1)
     with_valid: bool = False
 
+    @property
+    def reads_closed(self) -> bool:
+        """Whether ground rules of closed atoms alone count: these are asked, or a t-norm reads all rules."""
+        return self.ask_closed or self.regularisation != "off"
+
 
 class Options(Section):
     """How a problem is worked on: grounding, model and training."""

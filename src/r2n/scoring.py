@@ -13,7 +13,7 @@ from torch import Tensor
 from r2n.data.herbrand import Codes, QueryPattern, RowIndex, index_among
 from r2n.data.knowledge_base import Evidence, reciprocal_codes
 from r2n.errors import ConfigError, DataError
-from r2n.grounding.counting import RuleCounts
+from r2n.grounding.counting import RowCounts
 from r2n.network.collate import GraphBatch
 from r2n.network.factor_graph import FactorGraph, known_states
 from r2n.network.graph_sources import GraphSource, Ungrounded, without_rules
@@ -232,10 +232,10 @@ class AtomLogits:
         """The mixture with counted rules; None for networks that count none."""
         if self.model.counted is None:
             return None
-        if self.source.counts is None:
+        if self.source.row_counts is None:
             hint = "take the source of the run, or r2n.model.memory.make_source(knowledge, options)"
             raise ConfigError("this network counts rules, and its graphs come from a source that does not", hint=hint)
-        return Mixture(self, self.source.counts)
+        return Mixture(self, self.source.row_counts)
 
     @cached_property
     def full_pass(self) -> Pass | None:
@@ -357,7 +357,7 @@ class Mixture:
     """
 
     logits: AtomLogits
-    counts: RuleCounts
+    counts: RowCounts
     _known: dict[tuple[int, int], tuple[RowIndex, Int64[np.ndarray, " _"]]] = field(default_factory=dict)
 
     def atoms(self, codes: Codes, position: int | None) -> LogitsOfEach:
@@ -398,8 +398,10 @@ class Mixture:
 
     @torch.no_grad()
     def _rows(self, network: AtomLogits, predicate: int, position: int, given: Given) -> np.ndarray:
-        counts, model, key = self.counts.by_pattern(predicate, position), network.model, (predicate, position)
-        pattern, weighting = counts.pattern, self.logits.weighting
+        model, key, weighting = network.model, (predicate, position), self.logits.weighting
+        pattern = QueryPattern.from_base(model.base, predicate, position)
+        rows = pattern.rows(given)
+        counts = self.counts.at(predicate, position, rows)
         assert model.counted is not None
         assert model.combination is not None
         if weighting == RULES_ALONE:
@@ -413,7 +415,6 @@ class Mixture:
             order = np.argsort(known, kind="stable")
             self._known[key] = RowIndex.from_rows(known[order]), candidates[order]
         index, candidates = self._known[key]
-        rows = pattern.rows(given)
         row, known = index.entries(rows)
         rules = rule_probabilities(model.counted, counts, rows)
         tensor = torch.from_numpy(np.ascontiguousarray(logits)).to(rules.log_others)

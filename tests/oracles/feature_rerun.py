@@ -10,6 +10,7 @@ from unittest.mock import patch
 
 import numpy as np
 from scipy.sparse import csr_array
+from sklearn.feature_extraction.text import CountVectorizer
 from torch import nn
 
 from r2n.data.features import Bags
@@ -22,6 +23,15 @@ from r2n.scoring import AtomLogits
 
 def words_of(text: str) -> list[str]:
     return re.findall(r"[^\W_]+", text.lower())
+
+
+def grams_of(text: str) -> list[str]:
+    words = [f" {word} " for word in words_of(text)]
+    return [word[i : i + n] for word in words for n in (2, 3, 4) for i in range(len(word) - n + 1)]
+
+
+def common_prefix(one: str, other: str) -> int:
+    return max(n for n in range(min(len(one), len(other)) + 1) if one[:n] == other[:n])
 
 
 def without(text: str, word: str) -> str:
@@ -61,15 +71,16 @@ class Rerun:
 def words_as_before(before: Mapping[tuple[str, ...], tuple[str, ...]]):
     """Texts become bags over the vocabulary of the texts that stood in their place."""
 
-    def bags(texts, in_training: np.ndarray, *, weights: str, min_texts: int) -> Bags:
-        old = [words_of(text) for text in before[texts]]
+    def bags(texts, in_training: np.ndarray, *, weights: str, min_texts: int, token: str) -> Bags:
+        tokens_of = words_of if token == "word" else grams_of
+        old = [tokens_of(text) for text in before[texts]]
         every = sorted({word for words in old for word in words})
         train = [set(words) for words, is_in in zip(old, in_training, strict=True) if is_in]
         seen_in = {word: sum(word in words for words in train) for word in every}
         vocabulary = [word for word in every if seen_in[word] >= max(1, min_texts)]
         rows = []
         for text in texts:
-            own = words_of(text)
+            own = tokens_of(text)
             row = [float(own.count(word)) for word in vocabulary]
             if weights == "binary":
                 row = [float(value > 0) for value in row]
@@ -79,11 +90,15 @@ def words_as_before(before: Mapping[tuple[str, ...], tuple[str, ...]]):
                 length = math.sqrt(sum(value * value for value in row)) or 1.0
                 row = [value / length for value in row]
             rows.append(row)
-        marks = [[float(word in words_of(text)) for word in every] for text in texts]
+        marks = [[float(word in tokens_of(text)) for word in every] for text in texts]
         known = csr_array(np.array(rows, np.float32).reshape(len(texts), len(vocabulary)))
         marked = csr_array(np.array(marks, np.float32).reshape(len(texts), len(every)))
         columns = np.array([every.index(word) for word in vocabulary], np.int64)
-        return Bags(tuple(vocabulary), known, marked, tuple(every), columns, is_scaled=weights == "tfidf")
+        found = Bags(
+            tuple(texts), tuple(every), marked, CountVectorizer(), columns, "word" if token == "word" else "char"
+        )
+        vars(found).update(known=known, every=marked)
+        return found
 
     with patch("r2n.network.constant_embedding.bags_of_words", bags):
         yield

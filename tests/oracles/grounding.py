@@ -231,6 +231,14 @@ def proved(world: World, found: list[set[Substitution]], depth: int) -> list[set
     return kept
 
 
+def laid_out(world: World, substitutions_by_rule: list[list[Substitution]]) -> list[list[Substitution]]:
+    """What is left of the ground rules without those of rules whose atoms are all closed."""
+    return [
+        [] if all(is_closed(world.theory, rule, atom) for atom in rule.atoms) else per_rule
+        for rule, per_rule in zip(world.theory.rules, substitutions_by_rule, strict=True)
+    ]
+
+
 def rows(world: World, substitutions_by_rule: list[list[Substitution]]) -> list[list[tuple[GroundAtom, ...]]]:
     """Per rule and substitution, the ground atoms in the order of the rule's positions."""
     return [

@@ -1,7 +1,7 @@
 """Metrics by plain loops, each as its definition says it."""
 
 from collections.abc import Sequence
-from math import isfinite
+from math import exp, isfinite, log, nan
 
 GroundAtom = tuple[str, ...]
 
@@ -122,3 +122,50 @@ def ranks_of_queries(
                 continue
             found.setdefault(predicate, []).append(ranks([scores[atom] for atom in row], place, allowed))
     return found
+
+
+def surest_values(queries: list[tuple[str, str, float, bool]]) -> dict[str, float]:
+    """How often the surest value of a row is true, and the macro F1; of queries (row, value, score, truth)."""
+    equal = margin([score for *_, score, _ in queries])
+    rows: dict[str, list[tuple[str, float, bool]]] = {}
+    for row, value, score, is_true in queries:
+        rows.setdefault(row, []).append((value, score, is_true))
+    right, judged = 0.0, 0
+    hits: dict[str, float] = {}
+    said: dict[str, float] = {}
+    true: dict[str, float] = {}
+    for asked in rows.values():
+        if len(asked) < 2 or sum(is_true for *_, is_true in asked) != 1:
+            continue
+        judged += 1
+        highest = max(score for _, score, _ in asked)
+        surest = [(value, is_true) for value, score, is_true in asked if score >= highest - equal]
+        for value, is_true in surest:
+            said[value] = said.get(value, 0) + 1 / len(surest)
+            if is_true:
+                right += 1 / len(surest)
+                hits[value] = hits.get(value, 0) + 1 / len(surest)
+        answer = next(value for value, _, is_true in asked if is_true)
+        true[answer] = true.get(answer, 0) + 1
+    if not judged:
+        return {"class_accuracy": nan, "macro_f1": nan}
+    scores = []
+    for value in sorted({*said, *true}):
+        missed = true.get(value, 0) - hits.get(value, 0)
+        wrong = said.get(value, 0) - hits.get(value, 0)
+        scores.append(hits.get(value, 0) / (hits.get(value, 0) + (missed + wrong) / 2))
+    return {"class_accuracy": right / judged, "macro_f1": sum(scores) / len(scores)}
+
+
+def standing(scores: list[float], known: list[bool], own: int) -> tuple[float, float, float]:
+    """The log-odds of a candidate in its row's softmax, its margin to the best rival, minus the log of its rank."""
+    rivals = [score for i, score in enumerate(scores) if i != own and not known[i]]
+    if not rivals:
+        return 0.0, 0.0, 0.0
+    best = max(rivals)
+    of_rivals = best + log(sum(exp(score - best) for score in rivals))
+    equal = margin([score for i, score in enumerate(scores) if not known[i]])
+    rank = 1.0
+    for score in rivals:
+        rank += 1.0 if score > scores[own] + equal else 0.5 if score >= scores[own] - equal else 0.0
+    return scores[own] - of_rivals, scores[own] - best, -log(rank)

@@ -9,6 +9,7 @@ from torch.nn.functional import relu
 
 from r2n.network.constant_embedding import ConstantEmbedding, ModuleChannel, VectorChannel, WordChannel
 from r2n.network.pair_embedding import PairEmbedding
+from tests.oracles.feature_rerun import common_prefix, words_of
 
 
 def feature(embedding: PairEmbedding, constants: ConstantEmbedding, channel: int, constant: int) -> Tensor | None:
@@ -26,13 +27,18 @@ def feature(embedding: PairEmbedding, constants: ConstantEmbedding, channel: int
 
 
 def counts(embedding: PairEmbedding, channel: int, one: int, other: int) -> Tensor:
-    """Words in both texts, words in one, Jaccard."""
+    """Words in both texts, words in one, Jaccard; of characters the similarities of trigrams and of prefixes."""
     found = embedding.channels[channel]
     assert isinstance(found, WordChannel)
-    sets = [
-        {i for i, value in enumerate(found.bags.every.toarray()[int(embedding.row_of[channel, constant])]) if value}
-        for constant in (one, other)
-    ]
+    rows = [int(embedding.row_of[channel, constant]) for constant in (one, other)]
+    named = dict(enumerate(found.bags.tokens))
+    sets = [{named[i] for i, value in enumerate(found.bags.every.toarray()[row]) if value} for row in rows]
+    if found.bags.token == "char":
+        first, second = ({name for name in part if len(name) == 3} for part in sets)
+        plain = [" ".join(words_of(found.bags.texts[row])) for row in rows]
+        same = common_prefix(*plain) / max(1, *map(len, plain))
+        shared, both = len(first & second), len(first) + len(second)
+        return torch.tensor([shared / max(1, both - shared), 2 * shared / max(1, both), same])
     shared, union = len(sets[0] & sets[1]), len(sets[0] | sets[1])
     return torch.tensor([math.log1p(shared), math.log1p(union - shared), shared / max(1, union)])
 

@@ -53,7 +53,12 @@ def make_knowledge(dice: Random, has_vectors: bool) -> KnowledgeBase:
     columns = {"name": names, "text": texts[: len(names)]}
     if has_vectors:
         columns |= {"u": [dice.uniform(-2, 2) for _ in names], "v": [float(i) for i in range(len(names))]}
-    table = r2n.FeatureTable(pa.table(columns), text="text", vector=("u", "v") if has_vectors else ())
+    table = r2n.FeatureTable(
+        pa.table(columns),
+        text="text",
+        vector=("u", "v") if has_vectors else (),
+        analyzer=dice.choice(("word", "char", "both")),
+    )
     drawn = {
         "good": [(dice.choice(names[:2]),)],
         "same": [(dice.choice(names[:2]), dice.choice(names[:2])) for _ in range(2)],

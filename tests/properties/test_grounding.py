@@ -4,9 +4,12 @@ from dataclasses import replace
 from unittest.mock import patch
 
 import numpy as np
+import pytest
+import torch
 from hypothesis import event, given
 from hypothesis import strategies as st
 
+from r2n.data.herbrand import closed_atoms
 from r2n.data.knowledge_base import Evidence, KnowledgeBase
 from r2n.grounding import store
 from r2n.grounding.backward import BackwardGrounder
@@ -14,6 +17,10 @@ from r2n.grounding.full import FullGrounder
 from r2n.grounding.ground_rules import Grounder, Grounding, Neighbourhoods
 from r2n.grounding.known_body import KnownBodyGrounder
 from r2n.grounding.store import Store
+from r2n.network.graph_sources import GroundedOnDemand
+from r2n.network.r2n import R2N
+from r2n.options import ModelOptions
+from r2n.scoring import AtomLogits
 from tests.examples import at_most
 from tests.oracles import clingo_judge
 from tests.oracles import grounding as oracle
@@ -46,10 +53,12 @@ def named(knowledge: KnowledgeBase, grounding: Grounding) -> NamedGrounding:
     return result
 
 
-def run(grounder: Grounder, world: World, asked: list[GroundAtom] | None = None) -> NamedGrounding:
+def run(
+    grounder: Grounder, world: World, asked: list[GroundAtom] | None = None, *, asks_closed: bool = True
+) -> NamedGrounding:
     knowledge = knowledge_of(world)
     codes = None if asked is None else np.unique(codes_of(knowledge.base, knowledge.language, asked))
-    grounding = grounder.ground(Store(knowledge), codes)
+    grounding = grounder.ground(Store(knowledge, asks_closed=asks_closed), codes)
     assert [part.rule for part in grounding.ground_rules] == list(world.theory.rules)
     assert len(grounding) == sum(map(len, grounding.ground_rules))
     codes_held = {code for part in grounding.ground_rules for code in part.atoms.ravel().tolist()}
@@ -76,6 +85,7 @@ def test_full_and_known_body_are_what_loops_and_clingo_find(world: World) -> Non
         note(found)
         for substitutions in expected:
             assert found == oracle.rows(world, substitutions)
+        assert run(grounder, world, asks_closed=False) == oracle.rows(world, oracle.laid_out(world, expected[0]))
         with patch.object(store, "MOST_ROWS", -1):
             assert run(grounder, world) == found, "by a database"
 
@@ -86,7 +96,9 @@ def test_backward_is_what_loops_find(asks: Asked, grounder: BackwardGrounder) ->
     world, asked = asks
     found = run(grounder, world, asked)
     note(found)
-    assert found == oracle.rows(world, oracle.backward(world, asked, grounder.width, grounder.depth))
+    expected = oracle.backward(world, asked, grounder.width, grounder.depth)
+    assert found == oracle.rows(world, expected)
+    assert run(grounder, world, asked, asks_closed=False) == oracle.rows(world, oracle.laid_out(world, expected))
     with patch.object(store, "MOST_ROWS", -1):
         assert run(grounder, world, asked) == found, "by a database"
 
@@ -100,7 +112,7 @@ def with_facts(knowledge: KnowledgeBase, codes: np.ndarray) -> KnowledgeBase:
 def fixpoint(knowledge: KnowledgeBase) -> set[GroundAtom]:
     """Feed the heads of the known-body ground rules back as facts until nothing changes."""
     while True:
-        grounding = KnownBodyGrounder().ground(Store(knowledge))
+        grounding = KnownBodyGrounder().ground(Store(knowledge, asks_closed=True))
         heads = [part.atoms[:, part.rule.head_positions[0]] for part in grounding.ground_rules]
         more = with_facts(knowledge, np.concatenate([np.zeros(0, dtype=np.int64), *heads]))
         if len(more.evidence.atoms) == len(knowledge.evidence.atoms):
@@ -123,8 +135,9 @@ def test_the_order_of_rules_and_of_queries_is_irrelevant(asks: Asked) -> None:
     grounder = BackwardGrounder(width=1, depth=2)
     knowledge = knowledge_of(world)
     codes = codes_of(knowledge.base, knowledge.language, asked)
-    as_given = named(knowledge, grounder.ground(Store(knowledge), codes))
-    twice = named(knowledge, grounder.ground(Store(knowledge), np.concatenate([codes[::-1], codes])))
+    store = Store(knowledge, asks_closed=True)
+    as_given = named(knowledge, grounder.ground(store, codes))
+    twice = named(knowledge, grounder.ground(store, np.concatenate([codes[::-1], codes])))
     assert run(grounder, backwards, asked)[::-1] == as_given == twice
 
 
@@ -160,3 +173,21 @@ def test_each_query_has_the_neighbourhood_that_it_has_alone(asks: Asked, grounde
     event("more together" if any(len(a) < len(b) for a, b in zip(together, full, strict=True)) else "the union")
     some = grounder.neighbourhoods(store, queries[::2])
     assert of_each(known, some, len(queries[::2])) == alone[::2]
+
+
+@at_most(60, "each builds a network, and passes it over two graphs")
+@given(ASKED_WORLDS, st.sampled_from([FullGrounder(), KnownBodyGrounder(), BackwardGrounder(1, 2)]))
+def test_ground_rules_of_closed_atoms_move_no_query(asks: Asked, grounder: Grounder) -> None:
+    """Within one layer; further on, they would only change the vectors of atoms whose truth is known."""
+    world, asked = asks
+    knowledge = knowledge_of(world)
+    queries = np.unique(codes_of(knowledge.base, knowledge.language, asked))
+    queries = queries[~closed_atoms(knowledge.base, queries)]
+    torch.manual_seed(0)
+    model = R2N.build(knowledge, ModelOptions(input="mlp", dim=3, layers=1))
+    logits = []
+    for asks_closed in (True, False):
+        source = GroundedOnDemand(Store(knowledge, asks_closed=asks_closed), grounder)
+        logits.append(AtomLogits(model, source, knowledge.evidence)(queries))
+    event("some queries" if len(queries) else "no query")
+    assert logits[1] == pytest.approx(logits[0], abs=1e-5)

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
-from sklearn.metrics import average_precision_score, roc_auc_score
+from sklearn.metrics import accuracy_score, average_precision_score, f1_score, roc_auc_score
 
 from r2n.data.herbrand import HerbrandBase
 from r2n.data.knowledge_base import Evidence
@@ -356,3 +356,47 @@ def test_classification_equals_loops_over_names(asked: Asked) -> None:
     assert report.protocol["groups"] == len(aucs)
     assert report.protocol["groups_of_one_class_left_out"] == aucs.count(None)
     assert sum(part["queries"] for part in report.per_predicate.values()) == len(named)
+
+
+PAPERS, TOPICS = 6, 3
+FUNCTIONAL = HerbrandBase(
+    Language.build(
+        [paper := Domain("paper"), topic := Domain("topic")],
+        [Predicate("about", (paper, topic), functional=True), Predicate("cites", (paper, paper))],
+        {"paper": [f"p{i}" for i in range(PAPERS)], "topic": [f"t{i}" for i in range(TOPICS)]},
+    )
+)
+PAIRS = st.dictionaries(
+    st.tuples(st.integers(0, PAPERS - 1), st.integers(0, TOPICS - 1)), st.tuples(MODEST, st.booleans()), min_size=1
+)
+
+
+@given(asked=PAIRS, is_mixed=st.booleans())
+def test_the_surest_value_of_functional_predicates_equals_loops(
+    asked: dict[tuple[int, int], tuple[float, bool]], *, is_mixed: bool
+) -> None:
+    codes = sorted(FUNCTIONAL.offsets[0] + TOPICS * i + j for i, j in asked)
+    scores, truth = (np.array(column) for column in zip(*(asked[key] for key in sorted(asked)), strict=True))
+    if is_mixed:  # queries of another predicate are no part of it
+        codes += [int(FUNCTIONAL.offsets[1])]
+        scores, truth = np.append(scores, 9.0), np.append(truth, True)
+    queries = Evidence(np.array(codes, np.int64), truth.astype(bool))
+    logits = dict(zip(codes, scores.tolist(), strict=True))
+    report = classify(lambda atoms: np.array([logits[code] for code in atoms.tolist()]), queries, FUNCTIONAL)
+    expected = oracle.surest_values([(f"p{i}", f"t{j}", *asked[i, j]) for i, j in sorted(asked)])
+    for found in (report.metrics, report.per_predicate["about"]):
+        assert {name: found[name] for name in expected} == pytest.approx(expected, abs=1e-12, nan_ok=True)
+        assert "accuracy" not in found
+    assert report.metrics["pair_accuracy"] == pytest.approx(np.mean((scores > 0) == truth))
+    if is_mixed:
+        assert report.per_predicate["cites"]["accuracy"] == 1.0
+
+
+def test_the_surest_value_is_what_scikit_learn_judges() -> None:
+    dice = np.random.default_rng(0)
+    logits, true = dice.normal(size=(60, 5)), dice.integers(4, size=60)
+    truth, rows = (np.arange(5) == true[:, None]).ravel(), np.repeat(np.arange(60), 5)
+    asked = logits.ravel(), truth, np.tile(np.arange(5), 60), rows
+    surest = logits.argmax(1)
+    assert metrics.class_accuracy(*asked) == pytest.approx(accuracy_score(true, surest))
+    assert metrics.macro_f1(*asked) == pytest.approx(f1_score(true, surest, average="macro"))

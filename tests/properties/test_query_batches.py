@@ -1,8 +1,11 @@
 """One batch of all queries asks what a step over the full graph asks: the same losses, the same gradients."""
 
+import sys
 from dataclasses import replace
+from itertools import pairwise
 from random import Random
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -12,14 +15,20 @@ from torch import Tensor
 
 import r2n
 from r2n.data.knowledge_base import KnowledgeBase, with_reciprocals
+from r2n.grounding.full import FullGrounder
+from r2n.grounding.known_body import KnownBodyGrounder
+from r2n.grounding.store import Store
+from r2n.logic.parser import parse_theory
 from r2n.network.graph_sources import GroundedOnDemand
 from r2n.network.r2n import R2N
 from r2n.options import TrainingOptions
+from r2n.training import batches as training_batches
 from r2n.training.batches import Losses, QueryBatches, Step, make_batches
 from r2n.training.objective import Objective
 from tests.examples import at_most
 from tests.model_strategies import draw_options, make_small_world, seed_of, shaken
 from tests.one_way import STRATEGIES
+from tests.oracles.grounding import World
 from tests.strategies import knowledge_of, make_candidates
 from tests.theory_strategies import dice, one_in
 
@@ -31,6 +40,31 @@ def draw_knowledge(dice: Random) -> KnowledgeBase:
     if one_in(4, dice):
         world, _ = make_candidates(dice, (world, []))
     return with_reciprocals(knowledge_of(world)) if one_in(3, dice) else knowledge_of(world)
+
+
+PATHS = """
+domain n
+predicate next(n, n) closed
+predicate near(n, n)
+rule start: next(x, y) -> near(x, y)
+rule turn: near(x, y) -> near(y, x)
+rule step: next(x, y) & near(y, z) -> near(x, z)
+rule back: next(x, y) -> next(y, x)
+"""
+
+
+def draw_paths(dice: Random) -> KnowledgeBase:
+    """A few labelled pairs, and most others far from them."""
+    names = [f"n{i}" for i in range(dice.choice((12, 6)))]
+    facts = {("next", *pair) for pair in pairwise(names) if not one_in(4, dice)}
+    near = {("near", dice.choice(names), dice.choice(names)): one_in(2, dice) for _ in range(dice.choice((1, 2)))}
+    world = World(
+        parse_theory(PATHS),
+        {"n": tuple(names)},
+        frozenset(facts | {atom for atom, truth in near.items() if truth}),
+        frozenset(atom for atom, truth in near.items() if not truth),
+    )
+    return knowledge_of(world)
 
 
 def draw_network(dice: Random, knowledge: KnowledgeBase) -> R2N:
@@ -95,6 +129,26 @@ def test_one_batch_without_sampling_is_the_whole_graph(strategy: str, dice: Rand
             getattr(found, part), getattr(expected, part), **CLOSE, msg=lambda m, p=part: f"{p}: {m}"
         )
     for one, other in zip(batch_gradients, gradients, strict=True):
+        torch.testing.assert_close(one, other, **CLOSE)
+
+
+@at_most(40, "two passes of a network, with gradients")
+@given(dice=dice())
+def test_ground_rules_that_the_layers_do_not_reach_change_nothing(dice: Random) -> None:
+    knowledge = draw_paths(dice)
+    network, evidence = draw_network(dice, knowledge), knowledge.evidence
+    corrupted = () if one_in(2, dice) else (0,)
+    options = TrainingOptions(semantic_weight=dice.choice((0.0, 0.5)), corrupted_positions=corrupted)
+    store, grounder = Store(knowledge, asks_closed=one_in(3, dice)), dice.choice((FullGrounder(), KnownBodyGrounder()))
+    source, objective = GroundedOnDemand(store, grounder), Objective(network, evidence, options)
+    found = []
+    for fewer in (sys.maxsize, 0):  # the graph is cut in no case; in every case
+        with patch.object(training_batches, "FEWER", fewer):
+            (step,) = make_batches(network, source, evidence, options).steps
+        found.append((*losses_of(network, objective, step), len(step.graph)))
+    (expected, gradients, whole), (losses, cut_gradients, part) = found
+    event("some are not reached" if part < whole else "all are reached")
+    for one, other in zip((*losses, *cut_gradients), (*expected, *gradients), strict=True):
         torch.testing.assert_close(one, other, **CLOSE)
 
 

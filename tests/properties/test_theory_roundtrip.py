@@ -18,7 +18,9 @@ from tests.theory_strategies import theories
 
 QUARTER = at_most(50, "each prints and parses a theory")
 ODD_NAMES = st.one_of(
-    st.sampled_from(["rule", "closed", "xor", "x", "light blue", 'say "hi"', "back\\slash", "tab\there", "#no", "ö"]),
+    st.sampled_from(
+        ["rule", "closed", "functional", "xor", "x", "light blue", 'say "hi"', "back\\slash", "tab\there", "#no", "ö"]
+    ),
     st.sampled_from(["/film/film/genre", "1", "", "a,b", "p(x)", "x != y", "two\nlines", "x: d", "(", "->"]),
     st.text(max_size=4).filter(lambda text: text.isprintable()),
 )
@@ -38,7 +40,7 @@ def test_a_printed_theory_parses_to_itself_with_weights_comments_and_empty_lines
 def theories_with_odd_names(draw: DrawFn) -> Theory:
     name = ODD_NAMES.filter(bool).filter(lambda text: text != "*")
     domain = Domain(draw(name), listed=tuple(draw(st.lists(ODD_NAMES, max_size=3, unique=True))))
-    predicate = Predicate(draw(name), (domain, domain), closed=draw(st.booleans()))
+    predicate = Predicate(draw(name), (domain, domain), closed=draw(st.booleans()), functional=draw(st.booleans()))
     x, y = Variable("x"), Variable("d")
     body = And((Atom(predicate.name, (x, Constant(draw(ODD_NAMES)))), Atom(predicate.name, (x, y))))
     rule = Rule.explicit(draw(name), Implies(body, Atom(predicate.name, (y, x))), types=(("x", domain.name),))

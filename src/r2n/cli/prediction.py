@@ -126,7 +126,7 @@ def predict(
             written = predict_file(job, out, jobs=jobs, model=model, progress=shown)
         elif queries is not None:
             table = answer_table(model, queries, wanted)
-    ui.note(f"probabilities: {model.calibration or 'not calibrated'}")
+    ui.note(f"probabilities that atoms are true: {model.calibration or 'not calibrated'}")
     if written is not None:
         ui.note(f"{written} in {out}")
     elif table is not None:
@@ -163,15 +163,20 @@ def _print_answers(model: "Model", question: str, answers: "Answers", *, as_json
     knowledge = model.problem.knowledge
     names = {name for item in answers for name in item.constants}
     labels = constant_labels(knowledge.features, knowledge.language, names)
-    heads = ["atom", "probability", "known", "predicted", *["logit ± spread"] * (answers.spread is not None)]
+    shares = ["share"] * (answers.share is not None)
+    heads = ["atom", "probability", *shares, "known", "predicted", *["logit ± spread"] * (answers.spread is not None)]
     heads += ["label"] * bool(labels)
     rows = []
     for item in answers:
-        row = [item.atom, ui.number_text(item.probability), known_text(item), ui.number_text(item.network)]
+        row = [item.atom, ui.number_text(item.probability)]
+        row += ["" if item.share is None else ui.number_text(item.share)] * bool(shares)
+        row += [known_text(item), ui.number_text(item.network)]
         row += [] if item.spread is None else [f"{item.logit:.2f} ± {item.spread:.2f}"]
         rows.append([*row, ", ".join(labels[name] for name in item.constants if name in labels)][: len(heads)])
     for start in range(0, max(len(rows), 1), MOST_ROWS):
         ui.print_table(heads, [], rows[start : start + MOST_ROWS])
+    if answers.share is not None:
+        ui.note("share: the probability to be the answer, among all candidates that are not known")
     if answers.left_out:
         why = "nothing is known of them, and no ground rule reaches them: --all asks the input layer"
         ui.note(f"left out: {counted(answers.left_out, 'atom')}; {why}")

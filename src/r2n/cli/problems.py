@@ -22,12 +22,12 @@ from r2n.grounding import cache, remote
 from r2n.grounding.ground_rules import Grounder, Grounding, GroundRules, distinct_codes
 from r2n.grounding.spark import SparkEngine
 from r2n.grounding.store import MemoryBudget, Store
-from r2n.grounding.strategies import make_engine, make_grounder, reached_by
+from r2n.grounding.strategies import ground_rules_left_out, make_engine, make_grounder, reached_by
 from r2n.logic.theory import Rule, printed_predicate
 from r2n.mining.mine import MiningOptions, check_theory_path, mine_constraints, mine_rules, mined_theory, write_theory
 from r2n.model.choices import choose_options
 from r2n.model.memory import parse_size
-from r2n.model.preflight import cost_warnings, preflight_warnings
+from r2n.model.preflight import cost_warnings, mining_notes, preflight_warnings
 from r2n.options import GroundingOptions, chosen
 from r2n.visible import visible
 
@@ -90,7 +90,7 @@ def summary_of(problem: Problem, changes: Sequence[str] = ()) -> dict[str, Any]:
         "rejected_kinds": {kind: len(errors) for kind, errors in ui.by_kind(read.rejected).items()},
         "rejected": [str(error) for error in read.rejected],
         "refusals": [str(error) for error in contradictions(problem, options)],
-        "notes": list(read.notes),
+        "notes": [*read.notes, *mining_notes(problem)],
         "warnings": [*read.warnings, *preflight_warnings(problem, options), *cost_warnings(problem, options)],
         "chosen": [str(choice) for choice in choices],
     }
@@ -110,8 +110,8 @@ def ground(
     as_json: ui.JsonOption = False,
 ) -> None:
     """Ground the rules of a problem and show, rule by rule, what that gives."""
-    given = {"strategy": strategy, "width": width, "depth": depth, "max_groundings": max_groundings}
-    changes = {name: value for name, value in given.items() if value is not None}
+    settings = {"strategy": strategy, "width": width, "depth": depth, "max_groundings": max_groundings}
+    changes = {name: value for name, value in settings.items() if value is not None}
     limit = None if memory is None else parse_size(memory)
     is_plain = on_error is None and queries is None
     if engine and out and is_plain and ground_remotely(problem, engine, limit, changes, out, as_json):
@@ -120,6 +120,12 @@ def ground(
         shown("read", 0, 0)
         loaded = load(problem, on_error=on_error)
     options = chosen(GroundingOptions, loaded.options.grounding, changes)
+    if "strategy" not in loaded.options.grounding.model_fields_set | changes.keys():
+        given = loaded.options.grounding.model_copy(update=changes)
+        for choice in choose_options(loaded, loaded.options.model_copy(update={"grounding": given}))[1]:
+            if choice.key == "grounding.strategy":
+                options = chosen(GroundingOptions, options, {"strategy": choice.value})
+                ui.note(f"chosen: {choice}")
     loaded = replace(loaded, knowledge=as_trained(loaded.knowledge, options))
     splits = {TRAIN: loaded.train, **loaded.queries}
     if queries is not None and queries not in splits:
@@ -127,7 +133,8 @@ def ground(
     asked = distinct_codes([q.atoms for q in loaded.queries.values()]) if queries is None else splits[queries].atoms
     reciprocals = reciprocal_codes(loaded.knowledge.base, asked)
     both, grounder = union(asked, reciprocals[reciprocals >= 0]), make_grounder(options)
-    store = Store(loaded.knowledge, make_engine(engine or "duckdb", limit), MemoryBudget(limit))
+    database, asks_closed = make_engine(engine or "duckdb", limit), loaded.options.training.reads_closed
+    store = Store(loaded.knowledge, database, MemoryBudget(limit), asks_closed=asks_closed)
     start = union(both, loaded.atoms) if queries is None else both
     grounding, was_kept = _ground(store, loaded.name, grounder, both, start, out)
     reached = int((are_among(asked, grounding.atoms) | are_among(reciprocals, grounding.atoms)).sum())
@@ -140,6 +147,8 @@ def ground(
     document = {"ground_rules": len(grounding), "atoms": len(grounding.atoms), "rules": rules, "queries": counts}
     title = f"{loaded.name}, {options.strategy} grounding"
     _print_ground_rules(title, {**document, "from_cache": was_kept}, out, as_json=as_json)
+    if left_out := ground_rules_left_out(store, options.strategy):
+        ui.note(left_out)
     if not as_json:
         ui.print_rejected(loaded.report.rejected, more="r2n check P --all")
 
@@ -202,7 +211,7 @@ def _ground(
 ) -> tuple[Grounding, bool]:
     """The part of the grounding that the start atoms can reach, and whether it was read from `out`."""
     knowledge, kept = store.knowledge, None
-    digest = cache.fingerprint(knowledge, grounder, asked, start)
+    digest = cache.fingerprint(knowledge, grounder, asked, start) + ", closed atoms asked" * store.asks_closed
     if out is not None:
         take_away(out.parent, out.name)
         kept = cache.read_grounding(out, knowledge.theory, digest)

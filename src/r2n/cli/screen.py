@@ -214,7 +214,14 @@ def print_rejected(rejected: Sequence[DataError], *, everything: bool = False, m
 COMPARED_OTHERWISE = ("single network, mean", "deviation", "without reasoning")  # no parts of it, or tested
 MUCH_BETTER = 0.02  # in the main metric: then a part of the network alone is worth a note
 REMARKS = {"nothing_to_rank": "no metrics: ", "not_held_out": "{split} is not held out: ", "ensemble": ""}
-REMARKS |= {"combination": "combination: ", "constraints": "constraints: ", "not_compared": "not compared "}
+REMARKS |= {
+    "in_training": "{split} in training: ",
+    "asked": "",
+    "suggested": "",
+    "combination": "combination: ",
+    "constraints": "constraints: ",
+    "not_compared": "not compared ",
+}
 
 
 def print_report(report: "Report", name: str) -> None:

@@ -2,19 +2,22 @@
 
 import hashlib
 import json
+import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import combinations
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from jaxtyping import Bool, Float, Int64
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, vstack
 
 from r2n.data.herbrand import index_among
 from r2n.data.records import (
@@ -34,44 +37,105 @@ from r2n.data.records import (
 from r2n.errors import ConfigError, DataError, Location, nearest
 from r2n.logic.language import Domain, Language
 
+if TYPE_CHECKING:
+    from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer
+
 WORD = r"[^\W_]+"  # letters and digits of any script; an underscore parts words as a space does
+_WORD_AND_SPACES = re.compile(rf"({WORD})\s*")
 WordWeights = Literal["binary", "count", "tfidf"]
+Token = Literal["word", "char"]
+Analyzer = Literal["word", "char", "both"]
+TOKENS: Mapping[Analyzer, tuple[Token, ...]] = {"word": ("word",), "char": ("char",), "both": ("word", "char")}
+SHORT_TEXT = 40  # characters, on average: names and titles rather than sentences
+FEW_REPEATED = 0.2  # of the distinct words: fewer that occur in several texts say little of new texts
+MOST_READ = 10_000  # texts, to choose by
+GRAMS = (2, 4)  # the lengths of n-grams of characters
+TRIGRAM = 3
+MOST_LETTERS = 64  # of a text, whose prefixes are compared
+
+
+def without_word(text: str, word: str) -> str:
+    """The text without all occurrences of a word, in any case, and the spaces behind them."""
+    return _WORD_AND_SPACES.sub(lambda found: "" if found[1].lower() == word else found[0], text)
+
+
+def words_of(text: str) -> list[str]:
+    """The words of a text, in order and in lower case."""
+    return re.findall(WORD, text.lower())
+
+
+def _plain(text: str) -> str:
+    return " ".join(words_of(text))
 
 
 @dataclass(frozen=True, eq=False)
 class Bags:
-    """Texts as bags of words, row by row.
+    """Texts as bags of tokens, row by row: of words, or of the n-grams of characters of words.
 
-    `known` is over the `vocabulary`, which has only words of training texts. `every` marks all `words`, also those that
-    training never saw: they count for how many words two texts share. `columns` holds the indices of the vocabulary
-    among all words. `is_scaled`: each bag has length one.
+    `counts` is over all `tokens`, which the `vectorizer` finds in a text, `known` over the `vocabulary` alone, which
+    has only tokens of training texts (`columns` holds their indices), weighed by `rarity`. `every` marks all tokens,
+    also those that training never saw: they count for how similar two texts are.
     """
 
-    vocabulary: tuple[str, ...]
-    known: csr_array
-    every: csr_array
-    words: tuple[str, ...]
+    texts: tuple[str, ...]
+    tokens: tuple[str, ...]
+    counts: csr_array
+    vectorizer: "CountVectorizer"
     columns: Int64[np.ndarray, " vocabulary"]
-    is_scaled: bool = False
+    token: Token = "word"
+    weights: WordWeights = "binary"
+    rarity: "TfidfTransformer | None" = None
 
-    def taken(self, rows: Int64[np.ndarray, " taken"], without: Int64[np.ndarray, " taken"]) -> "Bags":
-        """The bags of some rows, each without a word (by its index among all words; -1: with all of them)."""
-        index = index_among(without, self.columns)
-        is_known, known = index >= 0, _without(csr_array(self.known[rows]), index)
-        if self.is_scaled:
-            length = np.sqrt(np.asarray(known.multiply(known).sum(axis=1)).reshape(-1))
-            scale = np.where(is_known & (length > 0), 1 / np.where(length > 0, length, 1.0), 1.0)
-            known.data *= np.repeat(scale, np.diff(known.indptr)).astype(known.dtype)
-        every = _without(csr_array(self.every[rows]), without)
-        return Bags(self.vocabulary, known, every, self.words, self.columns, self.is_scaled)
+    @cached_property
+    def vocabulary(self) -> tuple[str, ...]:
+        """The tokens that the network has weights for."""
+        return tuple(self.tokens[i] for i in self.columns)
+
+    @cached_property
+    def every(self) -> csr_array:
+        """Ones for all tokens of each text."""
+        return _ones(self.counts)
+
+    @cached_property
+    def known(self) -> csr_array:
+        """The weights of the vocabulary in each text."""
+        known = csr_array((self.every if self.weights == "binary" else self.counts)[:, self.columns])
+        return (
+            known
+            if self.rarity is None or not self.texts
+            else csr_array(self.rarity.transform(known), dtype=np.float32)
+        )
+
+    @cached_property
+    def trigrams(self) -> csr_array:
+        """Ones for the n-grams of three characters."""
+        return csr_array(self.every[:, [i for i, token in enumerate(self.tokens) if len(token) == TRIGRAM]])
+
+    @cached_property
+    def letters(self) -> Int64[np.ndarray, "texts letters"]:
+        """The first characters of each text, zero after its end."""
+        plain = np.array([_plain(text)[:MOST_LETTERS] for text in self.texts], f"U{MOST_LETTERS}")
+        return plain.view(np.uint32).reshape(len(plain), MOST_LETTERS).astype(np.int64)
+
+    def taken(self, rows: Int64[np.ndarray, " taken"], without: Sequence[str | None]) -> "Bags":
+        """The bags of some rows, each without a word (None: with all of them)."""
+        texts, index, changed = [self.texts[row] for row in rows], rows.copy(), list[str]()
+        for i, word in enumerate(without):
+            if word is not None:
+                index[i] = len(self.texts) + len(changed)
+                texts[i] = without_word(texts[i], word)
+                changed.append(texts[i])
+        more = (
+            self.vectorizer.transform(changed)
+            if changed and self.tokens
+            else csr_array((len(changed), len(self.tokens)))
+        )
+        counts = csr_array(vstack([self.counts, more], format="csr"), dtype=np.float32)
+        return replace(self, texts=tuple(texts), counts=csr_array(counts[index]))
 
 
-def _without(matrix: csr_array, columns: Int64[np.ndarray, " rows"]) -> csr_array:
-    """The matrix without an entry of each row; -1: with all."""
-    sizes = np.diff(matrix.indptr)
-    kept = matrix.indices != np.repeat(columns, sizes)
-    ends = np.concatenate([[0], np.cumsum(kept)])[matrix.indptr]
-    return csr_array((matrix.data[kept], matrix.indices[kept], ends), shape=matrix.shape)
+def _ones(counts: csr_array) -> csr_array:
+    return csr_array((np.ones_like(counts.data), counts.indices, counts.indptr), shape=counts.shape)
 
 
 def bags_of_words(
@@ -80,26 +144,62 @@ def bags_of_words(
     *,
     weights: WordWeights = "binary",
     min_texts: int = 1,
+    token: Token = "word",
 ) -> Bags:
-    """The bags of texts; a word of the vocabulary occurs in at least `min_texts` training texts.
+    """The bags of texts; a token of the vocabulary occurs in at least `min_texts` training texts.
 
-    Words have no case. `tfidf` weighs a word by how rare it is in the training texts, and gives each bag length one.
+    Words have no case, and n-grams of characters are inside words. `tfidf` weighs a token by how rare it is in the
+    training texts, and gives each bag length one.
     """
     from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer  # takes a second to import
 
     vectorizer = CountVectorizer(token_pattern=WORD)
+    if token == "char":
+        vectorizer = CountVectorizer(analyzer="char_wb", ngram_range=GRAMS, preprocessor=_plain)
     try:
         counts = csr_array(vectorizer.fit_transform(texts), dtype=np.float32)
-        named = tuple(vectorizer.get_feature_names_out().tolist())
+        tokens = tuple(vectorizer.get_feature_names_out().tolist())
     except ValueError:  # no text has any word
-        counts, named = csr_array(np.zeros((len(texts), 0), np.float32)), ()
-    every = csr_array((np.ones_like(counts.data), counts.indices, counts.indptr), shape=counts.shape)
-    seen_in = np.asarray(every[in_training].sum(axis=0)).reshape(-1)
-    chosen = np.flatnonzero(seen_in >= max(1, min_texts))
-    known = csr_array((every if weights == "binary" else counts)[:, chosen])
-    if weights == "tfidf" and len(chosen):
-        known = csr_array(TfidfTransformer().fit(known[in_training]).transform(known), dtype=np.float32)
-    return Bags(tuple(named[i] for i in chosen), known, every, named, chosen, is_scaled=weights == "tfidf")
+        counts, tokens = csr_array(np.zeros((len(texts), 0), np.float32)), ()
+    seen_in = np.asarray(_ones(counts)[in_training].sum(axis=0)).reshape(-1)
+    columns = np.flatnonzero(seen_in >= max(1, min_texts))
+    bags = Bags(tuple(texts), tokens, counts, vectorizer, columns, token, weights)
+    if weights == "tfidf" and bags.vocabulary:
+        bags = replace(bags, rarity=TfidfTransformer().fit(bags.known[in_training]))
+    return bags
+
+
+Pairs = Int64[np.ndarray, " pairs"]
+
+
+def pair_counts(bags: Bags, left: Pairs, right: Pairs) -> Float[np.ndarray, "pairs counts"]:
+    """How similar two texts are, by all tokens, also those that training never saw: three numbers.
+
+    Of words: how many both have, how many one has (both as log(1 + n)), and their Jaccard similarity. Of characters:
+    the Jaccard and Dice similarities of trigrams, and the share of the common prefix in the longer text.
+    """
+    marks = bags.every if bags.token == "word" else bags.trigrams
+    sizes = np.asarray(marks.sum(axis=1)).reshape(-1)
+    shared = np.asarray(marks[left].multiply(marks[right]).sum(axis=1)).reshape(-1)
+    total = sizes[left] + sizes[right]
+    union = total - shared
+    jaccard = shared / np.maximum(union, 1)
+    if bags.token == "word":
+        return np.stack([np.log1p(shared), np.log1p(union - shared), jaccard], 1).astype(np.float32)
+    found = [jaccard, 2 * shared / np.maximum(total, 1), _common_prefix(bags.letters, left, right)]
+    return np.stack(found, 1).astype(np.float32)
+
+
+def _common_prefix(letters: Int64[np.ndarray, "texts letters"], left: Pairs, right: Pairs) -> np.ndarray:
+    """The length of the common prefix of two texts, divided by that of the longer one."""
+    common, alike = np.zeros(len(left)), np.arange(len(left))
+    for column in letters.T:
+        alike = alike[(column[left[alike]] == column[right[alike]]) & (column[left[alike]] > 0)]
+        if not len(alike):
+            break
+        common[alike] += 1
+    lengths = (letters > 0).sum(axis=1)
+    return common / np.maximum(1, np.maximum(lengths[left], lengths[right]))
 
 
 Vectors = Float[np.ndarray, "rows *shape"]
@@ -276,7 +376,8 @@ class FeatureTable:
     texts or to arrays of one shape. Of a table, `key` is the column with the constants (default: the first), `text` a
     column of text, `vector` columns of numbers or one of lists, `label` what people call the constants (shown only).
     With `names`, a constant's name is its text. A constant without features is an error, or (`missing = "learn"`) has
-    a learned vector.
+    a learned vector. Texts are read as words, as n-grams of characters, or as both (`analyzer`; chosen by the texts if
+    it is not set).
     """
 
     source: Path | object | None = None
@@ -287,6 +388,7 @@ class FeatureTable:
     missing: str = "error"
     table: str | None = None
     label: str | None = None
+    analyzer: Analyzer | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.source, str):
@@ -294,6 +396,8 @@ class FeatureTable:
         object.__setattr__(self, "vector", (self.vector,) if isinstance(self.vector, str) else tuple(self.vector))
         if self.missing not in ("error", "learn"):
             raise ConfigError(f"missing is 'error' or 'learn', not '{self.missing}'")
+        if self.analyzer not in (None, *TOKENS):
+            raise ConfigError(f"analyzer is 'word', 'char' or 'both', not '{self.analyzer}'")
         has_columns = self.text is not None or bool(self.vector)
         if self.names and (self.source is not None or has_columns or self.label is not None):
             what = "with names = true a constant's name is its text: leave out table, text, vector and label"
@@ -334,7 +438,8 @@ class Features:
     """Texts, vectors or both, one for each of some constants (by id, ascending) of a domain.
 
     Constants of the domain that are not among them have no features. `ignored` counts the rows that named constants
-    outside the domain. `labels` are what people call the constants; no number depends on them.
+    outside the domain. `labels` are what people call the constants; no number depends on them. `analyzer` says what
+    texts are read as.
     """
 
     domain: Domain
@@ -343,6 +448,7 @@ class Features:
     vectors: Vectors | None = None
     ignored: int = 0
     labels: tuple[str, ...] | None = None
+    analyzer: Analyzer = "word"
 
     def __len__(self) -> int:
         return len(self.constants)
@@ -380,7 +486,8 @@ class Features:
     def digest(self) -> str:
         """The same for the same features, and for no others."""
         shape = None if self.vectors is None else (self.vectors.shape, str(self.vectors.dtype))
-        digest = hashlib.sha256(json.dumps([self.domain.name, self.texts, shape]).encode())
+        read = [] if self.analyzer == "word" else [self.analyzer]
+        digest = hashlib.sha256(json.dumps([self.domain.name, self.texts, shape, *read]).encode())
         for array in (self.constants, self.vectors):
             digest.update(b"" if array is None else np.ascontiguousarray(array).tobytes())
         return digest.hexdigest()
@@ -389,20 +496,32 @@ class Features:
 Mention = Callable[[str], Location | None]
 
 
+def choose_analyzer(texts: Sequence[str]) -> tuple[Analyzer, str]:
+    """What to read texts as, and why: names and other short texts differ by typos, and share few words."""
+    lengths = [len(text) for text in texts if text.strip()]
+    mean = sum(lengths) / max(1, len(lengths))
+    seen_in = Counter(word for text in texts[:MOST_READ] for word in set(words_of(text)))
+    repeated = sum(count > 1 for count in seen_in.values()) / max(1, len(seen_in))
+    why = f"texts of {mean:.0f} characters on average, and {repeated:.0%} of the words occur in several of them"
+    if lengths and mean < SHORT_TEXT:
+        return "char", why
+    return "both" if lengths and repeated < FEW_REPEATED else "word", why
+
+
 def read_features(
     language: Language,
     tables: Mapping[str, object],
     *,
     on_error: OnError = "raise",
     mention: Mention = lambda name: None,
-) -> tuple[dict[str, Features], tuple[DataError, ...]]:
-    """The features of domains, by name, and (`on_error="skip"`) the errors of the rows left out.
+) -> tuple[dict[str, Features], tuple[DataError, ...], tuple[str, ...]]:
+    """The features of domains, by name, (`on_error="skip"`) the errors of the rows left out, and what was chosen.
 
     `tables` has for each domain a FeatureTable, what `FeatureTable.from_frame` takes, or {constant: text or array}.
     `mention` gives the location of a constant among the facts, for the error about one without features.
     """
     features: dict[str, Features] = {}
-    rejected: list[DataError] = []
+    rejected, notes = list[DataError](), list[str]()
     domains = {domain.name: domain for domain in language.domains}
     for name, given in tables.items():
         if name not in domains:
@@ -418,21 +537,26 @@ def read_features(
         if table.names:
             members = language.members(domain)
             features[name] = Features(domain, members, tuple(language.constants[i] for i in members))
-            continue
-        if isinstance(table.source, Mapping):
-            rows = _from_mapping(table.source).checked()
         else:
-            records = read_feature_records(table.source, table.table)
-            rows = feature_rows(records, table.key, table.text, tuple(table.vector), table.label)
-        rejected += settle(rows.faults, on_error)
-        features[name] = _of_domain(language, domain, rows, table.missing, mention)
+            if isinstance(table.source, Mapping):
+                rows = _from_mapping(table.source).checked()
+            else:
+                records = read_feature_records(table.source, table.table)
+                rows = feature_rows(records, table.key, table.text, tuple(table.vector), table.label)
+            rejected += settle(rows.faults, on_error)
+            features[name] = _of_domain(language, domain, rows, table.missing, mention)
+        if (texts := features[name].texts) is not None:
+            analyzer, why = (table.analyzer, "") if table.analyzer else choose_analyzer(texts)
+            features[name] = replace(features[name], analyzer=analyzer)
+            if why and analyzer != "word":
+                notes.append(f'features.{name}.analyzer = "{analyzer}" is chosen: {why}')
     for one, other in combinations(features.values(), 2):
         shared = np.intersect1d(one.constants, other.constants, assume_unique=True)
         if len(shared):
             name, (first, second) = language.constants[shared[0]], (one.domain.name, other.domain.name)
             hint = "give one constant two names, or give features to a domain that holds both"
             raise DataError(f"'{name}' has features of domain '{first}' and of '{second}'", hint=hint)
-    return features, tuple(rejected)
+    return features, tuple(rejected), tuple(notes)
 
 
 def _from_mapping(given: Mapping[object, object]) -> FeatureRows:
@@ -491,6 +615,53 @@ def _of_domain(language: Language, domain: Domain, rows: FeatureRows, missing: s
     texts, labels = (None if part is None else tuple(part.to_pylist()) for part in taken)
     ignored = len(rows.constants) - int((found >= 0).sum())
     return Features(domain, members[has_some], texts, _taken(rows.vectors, chosen), ignored, labels)
+
+
+def standardised(vectors: Vectors, seen: Bool[np.ndarray, " rows"]) -> Float[np.ndarray, "rows size"]:
+    """Vectors of mean 0 and deviation 1 over the rows that are `seen`, or over all if none is."""
+    flat = vectors.reshape(len(vectors), -1).astype(np.float64)
+    some = flat[seen] if seen.any() else flat
+    scale = some.std(0) if len(some) else np.ones(flat.shape[1])
+    scale[scale < 1e-6 * (1 + np.abs(some).max(0, initial=0.0))] = 1.0
+    return (flat - (some.mean(0) if len(some) else 0.0)) / scale
+
+
+MOST_COMPONENTS = 8  # of vectors: the comparisons of longer ones are summed up
+
+
+def pair_features(
+    features: Features, left: Pairs, right: Pairs, *, seen: Bool[np.ndarray, " rows"] | None = None
+) -> Float[np.ndarray, "pairs comparisons"]:
+    """Comparisons of the features of two constants (ids) each, in columns; zeros if one of them has none.
+
+    Of texts: six similarities, by words and by characters (`pair_counts`), and whether they are equal. Of vectors,
+    standardised over the rows that are `seen` (all): |a - b| and a * b, or of long ones the mean and the largest of
+    |a - b|, and the mean of a * b, and the cosine.
+    """
+    seen = np.ones(len(features), bool) if seen is None else seen
+    rows = [index_among(part, features.constants) for part in (left, right)]
+    has_both = (rows[0] >= 0) & (rows[1] >= 0)
+    a, b = (part[has_both] for part in rows)
+    found = [np.zeros((len(a), 0))]
+    if features.texts is not None:
+        bags = [bags_of_words(features.texts, seen, token=token) for token in TOKENS["both"]]
+        found += [pair_counts(part, a, b) for part in bags]
+        found.append((bags[1].letters[a] == bags[1].letters[b]).all(axis=1, keepdims=True))
+    if features.vectors is not None:
+        vectors = standardised(features.vectors, seen)
+        one, other = vectors[a], vectors[b]
+        difference, product = np.abs(one - other), one * other
+        if vectors.shape[1] > MOST_COMPONENTS:
+            norms = np.linalg.norm(vectors, axis=1)
+            cosine = product.sum(1) / np.maximum(norms[a] * norms[b], 1e-12)
+            summed = [difference.mean(1), difference.max(1), product.mean(1), cosine]
+            found.append(np.stack(summed, 1))
+        else:
+            found += [difference, product]
+    compared = np.concatenate(found, axis=1)
+    all_pairs = np.zeros((len(left), compared.shape[1]))
+    all_pairs[has_both] = compared
+    return all_pairs
 
 
 def constant_labels(

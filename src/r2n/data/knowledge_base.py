@@ -5,7 +5,7 @@ neither lists the domain's constants nor makes it a union, and those they are de
 there before stays in the domains it was in.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -13,30 +13,43 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from jaxtyping import Bool, Int64
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
 
 from r2n.data.features import Features, FeatureTable, read_features
-from r2n.data.herbrand import Codes, HerbrandBase, closed_atoms, is_first
+from r2n.data.herbrand import Codes, HerbrandBase, QueryPattern, closed_atoms, is_first
 from r2n.data.tables import Facts
 from r2n.errors import DataError, Location, TheoryError, counted, nearest
-from r2n.logic.formula import Atom, Constant
+from r2n.logic.formula import Atom, Constant, printed_name
 from r2n.logic.language import Domain, Language, Predicate
 from r2n.logic.theory import ANY_PREDICATE, Theory
 from r2n.options import GroundingOptions
 
 MOST_COMPARED = 20  # wrong constants that are compared with all right ones, for a hint
+FEWEST_ROWS = 20  # with one fact each, to hold a predicate for functional
+ROWS_A_VALUE = 5  # at least: where values are many, one for each row may be chance
 DEFAULT_DOMAIN = Domain("constant")
+ONE_KIND = 0.9  # share of the constants in one domain: above, all are candidates for each other
 
 
 def complete(
-    theory: Theory, facts: Sequence[Facts], domains: Mapping[str, Iterable[str]], *, are_all_here: bool = True
+    theory: Theory,
+    facts: Sequence[Facts],
+    domains: Mapping[str, Iterable[str]],
+    *,
+    featured: Collection[str] = (),
+    are_all_here: bool = True,
 ) -> tuple[Theory, Language]:
     """The theory with the predicates that the facts bring, and the language with the constants they bring.
 
     `domains` lists the constants of domains that the theory leaves open; what is listed nowhere is gathered from the
-    facts: a domain holds what stands in its positions. Unless all constants are here, those of rules are not checked.
+    facts: a domain holds what stands in its positions. `featured` names domains with features. Unless all constants are
+    here, those of rules are not checked, and no domain is found by constants.
     """
+    domains = {name: names if isinstance(names, str) else tuple(names) for name, names in domains.items()}
     if not theory.predicates:
-        theory = _with_predicates_of(theory, facts)
+        is_one = DEFAULT_DOMAIN.name in {*domains, *featured} or not are_all_here
+        theory = _with_predicates_of(theory, facts, None if is_one else domains)
     theory = theory.completed(theory.domains, theory.predicates)
     members = given_members(theory.domains, domains)
     gathered = {d.name: set[str]() for d in theory.domains if d.is_open and d.name not in members}
@@ -59,20 +72,120 @@ def complete(
     return theory, language
 
 
-def _with_predicates_of(theory: Theory, facts: Sequence[Facts]) -> Theory:
-    """Declare what the theory leaves to the data: every predicate that facts or rules name, over one domain."""
+def _with_predicates_of(theory: Theory, facts: Sequence[Facts], listed: Mapping[str, Iterable[str]] | None) -> Theory:
+    """Declare what the theory leaves to the data: every predicate that facts or rules name.
+
+    If nothing declares domains, positions of rules that share a constant or a variable have one domain, and the listed
+    domains are those of the positions that share constants with them. Without rules, or with rules about all
+    predicates, there is one domain.
+    """
     domains = theory.domains or (DEFAULT_DOMAIN,)
     if len(domains) > 1:
         what = "the theory declares several domains but no predicate, so the predicates' positions have no domain"
         hint = "declare the predicates: predicate NAME(DOMAIN, ...)"
         raise TheoryError(what, where=Location(theory.source) if theory.source else None, hint=hint)
     arities = {group.predicate: len(group.arguments) for group in reversed(facts)}
+    atoms = [atom for rule in theory.rules for atom in rule.atoms]
+    are_named = not any(atom.predicate == ANY_PREDICATE for atom in atoms)
+    for atom in atoms:
+        if atom.predicate != ANY_PREDICATE:
+            arities.setdefault(atom.predicate, len(atom.terms))
+    arities = dict(sorted(arities.items()))
+    is_text = any(isinstance(names, str) for names in (listed or {}).values())  # which is refused later
+    if theory.domains or listed is None or not are_named or is_text or not (theory.rules or listed):
+        predicates = tuple(Predicate(name, domains * arity) for name, arity in arities.items())
+        return theory.completed(domains, predicates)
+    of_positions = _domains_by_constants(theory, facts, arities, listed)
+    predicates = tuple(
+        Predicate(name, tuple(of_positions[name, i] for i in range(arity))) for name, arity in arities.items()
+    )
+    domains = dict.fromkeys([*map(Domain, listed), *of_positions.values()])
+    return theory.completed(tuple(domains), predicates)
+
+
+Position = tuple[str, int]
+"""A predicate and the index of one of its positions; or a listed domain and -1."""
+
+
+def _domains_by_constants(
+    theory: Theory, facts: Sequence[Facts], arities: Mapping[str, int], listed: Mapping[str, Iterable[str]]
+) -> dict[Position, Domain]:
+    """The domain of each position: all that share constants or variables of rules, one by one, have the same.
+
+    Queries count as facts do: what is asked can only make domains wider. A knowledge graph, with at most a few
+    constants of other kinds, has one domain.
+    """
+    positions = [(name, i) for name, arity in arities.items() for i in range(arity)]
+    number = {position: i for i, position in enumerate([*positions, *((name, -1) for name in listed)])}
+    members = [(number[name, -1], pa.array(names, pa.string())) for name, names in listed.items()]
+    for group in facts:
+        if len(group.arguments) == arities[group.predicate]:
+            members += [(number[group.predicate, i], pc.unique(column)) for i, column in enumerate(group.arguments)]
+    named, links = _in_rules(theory, number)
+    members += [(place, pa.array([name], pa.string())) for place, name in named]
+    names = pa.chunked_array([column for _, column in members], pa.string()).combine_chunks().dictionary_encode()
+    constants = len(number) + names.indices.to_numpy().astype(np.int64)
+    holders = np.repeat([place for place, _ in members], [len(column) for _, column in members]).astype(np.int64)
+    first, second = np.concatenate([np.stack([holders, constants], 1), np.array(links, np.int64).reshape(-1, 2)]).T
+    size = len(number) + len(names.dictionary)
+    found = connected_components(coo_array((np.ones(len(first), bool), (first, second)), (size, size)), directed=False)
+    component, of_constants = found[1][: len(number)].tolist(), np.bincount(found[1][len(number) :], minlength=1)
+    if not listed and of_constants.max() >= ONE_KIND * of_constants.sum():
+        return dict.fromkeys(positions, DEFAULT_DOMAIN)
+    domains = dict[int, Domain]()
+    for name in listed:
+        other = domains.setdefault(component[number[name, -1]], Domain(name))
+        if other.name != name:
+            what = f"domains '{other.name}' and '{name}' meet in positions that share constants, or variables of rules"
+            raise TheoryError(what, hint="declare the predicates in the theory: predicate NAME(DOMAIN, ...)")
+    for position in positions:
+        domains.setdefault(component[number[position]], Domain(f"{position[0]}_{position[1] + 1}"))
+    return {position: domains[component[number[position]]] for position in positions}
+
+
+def _in_rules(theory: Theory, number: Mapping[Position, int]) -> tuple[list[tuple[int, str]], list[tuple[int, int]]]:
+    """The positions (by number) of constants in rules, and pairs of positions or domains of the same variable."""
+    named, links = list[tuple[int, str]](), list[tuple[int, int]]()
     for rule in theory.rules:
+        places = {name: number[domain, -1] for name, domain in rule.types if (domain, -1) in number}
         for atom in rule.atoms:
-            if atom.predicate != ANY_PREDICATE:
-                arities.setdefault(atom.predicate, len(atom.terms))
-    predicates = tuple(Predicate(name, domains * arity) for name, arity in sorted(arities.items()))
-    return theory.completed(domains, predicates)
+            for i, term in enumerate(atom.terms):
+                place = number.get((atom.predicate, i))
+                if place is not None and isinstance(term, Constant):
+                    named.append((place, term.name))
+                elif place is not None:  # else the rule has the wrong arity, which is refused later
+                    links.append((place, places.setdefault(term.name, place)))
+    return named, links
+
+
+def with_functional(
+    theory: Theory, language: Language, evidence: "Evidence"
+) -> tuple[Theory, Language, tuple[str, ...], tuple[str, ...]]:
+    """The theory and the language in which predicates that the facts show to be functional are so, and what to note.
+
+    An open predicate with enough facts (`FEWEST_ROWS`) is, if each row holds one of them, and there are few values
+    (`ROWS_A_VALUE`). The last part warns of rows that hold several facts of a predicate declared functional.
+    """
+    base, found, notes, warnings = HerbrandBase(language), list(language.predicates), list[str](), list[str]()
+    for i, predicate in enumerate(language.predicates):
+        if predicate.arity < 2 or (predicate.closed and not predicate.functional):
+            continue
+        part = slice(*np.searchsorted(evidence.atoms, base.offsets[i : i + 2]))
+        pattern = QueryPattern.from_base(base, i, predicate.arity - 1)
+        rows, value = pattern.located(evidence.atoms[part][evidence.truth[part]])
+        values, again, name = len(np.unique(value)), ~is_first(rows), printed_name(predicate.name)
+        if predicate.functional and again.any():
+            row = ", ".join(language.constants[c] for c in pattern.given(rows[again][:1])[0, :-1])
+            warnings.append(f"{name} is declared functional, but {row} has several values")
+        is_one_of_few = not again.any() and len(rows) >= max(FEWEST_ROWS, ROWS_A_VALUE * values) and values > 1
+        if is_one_of_few and not predicate.functional:
+            found[i] = replace(predicate, functional=True)
+            notes.append(f"{name} is functional: {len(rows):,} facts give each first constant one of {values:,} values")
+    if not notes:
+        return theory, language, (), tuple(warnings)
+    predicates = tuple(found)
+    theory, language = replace(theory, predicates=predicates), replace(language, predicates=predicates)
+    return theory, language, tuple(notes), tuple(warnings)
 
 
 def given_members(
@@ -272,7 +385,7 @@ class KnowledgeBase:
         features: Mapping[str, FeatureTable | Mapping[str, object]] | None = None,
     ) -> "KnowledgeBase":
         """Complete the theory and the language from the facts, and take the facts as evidence."""
-        theory, language = complete(theory, facts, domains or {})
+        theory, language = complete(theory, facts, domains or {}, featured=features or {})
         base = HerbrandBase(language)
         encoded, _ = encode_facts(base, facts)
         return cls(theory, language, Evidence.from_encoded(encoded, base), read_features(language, features or {})[0])
@@ -295,9 +408,17 @@ class KnowledgeBase:
     @cached_property
     def training_constants(self) -> Int64[np.ndarray, " constants"]:
         """Ids of the constants in labelled atoms: in the evidence that is not of a closed world."""
+        return np.unique(self._labelled[self._labelled >= 0])
+
+    @cached_property
+    def training_first_constants(self) -> Int64[np.ndarray, " constants"]:
+        """Ids of the constants at the first position of labelled atoms."""
+        return np.unique(self._labelled[:, 0])
+
+    @cached_property
+    def _labelled(self) -> Int64[np.ndarray, "atoms positions"]:
         labelled = self.evidence.atoms[~closed_atoms(self.base, self.evidence.atoms)]
-        arguments = self.base.decode(labelled)[1]
-        return np.unique(arguments[arguments >= 0])
+        return self.base.decode(labelled)[1]
 
     def facts(self, predicate: Predicate) -> Int64[np.ndarray, "atoms positions"]:
         """Arguments (constant ids) of the predicate's atoms known to be true, in the order of their codes."""

@@ -19,13 +19,14 @@ from pydantic import BeforeValidator, Field, ValidationError
 from r2n.data.atom_text import as_tables
 from r2n.data.candidates import Candidates, CandidateSource, candidate_sources, find_candidates
 from r2n.data.derived import Definitions, derive
-from r2n.data.features import FeatureTable, read_features
+from r2n.data.features import Analyzer, FeatureTable, read_features
 from r2n.data.herbrand import HerbrandBase, closed_atoms, union
-from r2n.data.knowledge_base import EncodedFacts, Evidence, KnowledgeBase, complete, encode_facts
+from r2n.data.knowledge_base import EncodedFacts, Evidence, KnowledgeBase, complete, encode_facts, with_functional
 from r2n.data.records import OnError, PostgresTable, check_file, is_postgres
 from r2n.data.tables import Table, read_facts, unusual_first_rows
 from r2n.data.text_tables import read_lines
-from r2n.errors import ConfigError, DataError, Location, counted
+from r2n.errors import ConfigError, DataError, Location, counted, nearest
+from r2n.logic.language import Language
 from r2n.logic.parser import parse_theory, read_theory, read_utf8
 from r2n.logic.theory import Theory
 from r2n.options import GroundingOptions, ModelOptions, Options, Section, TrainingOptions, Whole, as_tuple, option_error
@@ -48,6 +49,10 @@ def checked_path(folder: Path, given: str) -> Path:
         hint = f"put the file there, or, where you trust the problem file, set {FOLDERS_VARIABLE}={full.parent}"
         raise ConfigError(what, hint=hint)
     return path
+
+
+def _listed(given: Any) -> Any:
+    return (given,) if isinstance(given, str | int) else as_tuple(given)
 
 
 Names = Annotated[tuple[str, ...], BeforeValidator(as_tuple)]
@@ -92,10 +97,14 @@ class FactsOptions(Section):
 
 
 class QueriesOptions(Section):
-    """[queries]: what is asked; the labels are for evaluation only."""
+    """[queries]: what is asked; the labels are for evaluation only.
+
+    Rankings are of the arguments in `ask`: names of columns or domains, or positions, from 0 or (negative) the end.
+    """
 
     valid: Tables = ()
     test: Tables = ()
+    ask: Annotated[tuple[str | int, ...], BeforeValidator(_listed)] = ()
 
     def splits(self) -> dict[str, tuple[TableOptions, ...]]:
         """The splits that are there, by name."""
@@ -108,10 +117,11 @@ class FeatureOptions(Section):
     table: str | None = None
     key: str | None = None
     text: str | None = None
-    vector: Annotated[Names, BeforeValidator(lambda given: (given,) if isinstance(given, str) else given)] = ()
+    vector: Annotated[Names, BeforeValidator(_listed)] = ()
     label: str | None = None
     names: bool = False
     missing: Literal["error", "learn"] = "error"
+    analyzer: Analyzer | None = None
     database_table: str | None = None
 
 
@@ -204,6 +214,7 @@ def described_table(spec: TableOptions, folder: Path) -> Table:
     return Table(source, spec.predicate, spec.columns, spec.label, empty=spec.empty)
 
 
+MOST_NAMED = 4  # positions of a domain in a note
 TRAIN = "train"
 _BACKGROUND = "background"
 
@@ -231,7 +242,8 @@ class Problem:
 
     The truth of a query is for evaluation only. `source` is the known name or the file it was loaded from.
     `candidates` are where those of the knowledge come from, for when facts are added later. `columns` names the
-    arguments of predicates, as the tables of their facts do.
+    arguments of predicates, as the tables of their facts do. `ask` has the positions that rankings are of, by
+    predicate; of others, all are.
     """
 
     name: str
@@ -242,6 +254,7 @@ class Problem:
     source: str | None = None
     candidates: Mapping[str, CandidateSource] = field(default_factory=dict)
     columns: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    ask: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
     @classmethod
     def build(
@@ -259,6 +272,7 @@ class Problem:
         on_error: str = "raise",
         options: Options | None = None,
         source: str | None = None,
+        ask: Sequence[str | int] = (),
     ) -> "Problem":
         """Read the tables and join them; `on_error="skip"` collects wrong rows in the report.
 
@@ -279,19 +293,21 @@ class Problem:
         added, wrong = derive(derived or {}, rows[TRAIN], rows.pop(_BACKGROUND), **options_of_derived)
         rows[TRAIN] += added
         written, groups = theory, [group for groups in rows.values() for group in groups]
-        theory, language = complete(theory, groups, domains or {})
+        theory, language = complete(theory, groups, domains or {}, featured=features or {})
         base, encoded, unencoded = HerbrandBase(language), dict[str, EncodedFacts](), list[DataError]()
         for split, part in rows.items():
             encoded[split], unread = encode_facts(base, part, skip=skip == "skip")
             unencoded += unread
         splits = {split: Evidence.from_encoded(part, base) for split, part in encoded.items()}
         _check_overlap(encoded, splits, base)
+        theory, language, of_functional, contradicted = with_functional(theory, language, splits[TRAIN])
+        base = HerbrandBase(language)
 
         def mention(name: str) -> Location | None:
             found = ((group, pc.index(column, name).as_py()) for group in groups for column in group.arguments)
             return next((group.location(row) for group, row in found if row >= 0), None)
 
-        read_in, unread = read_features(language, features or {}, on_error=skip, mention=mention)
+        read_in, unread, read_as = read_features(language, features or {}, on_error=skip, mention=mention)
         ids = [part.constants for part in read_in.values()]
         described = [[pa.array([language.constants[i] for i in part], pa.string())] for part in ids]
         counts = [(split, len(part.codes)) for split, part in encoded.items()]
@@ -299,22 +315,25 @@ class Problem:
         train, where = splits.pop(TRAIN), Location(source) if source is not None else None
         sources = candidate_sources(base, candidates or {}, train, splits, where)
         first = [part.first for part in tables_read if part.first is not None]
-        notes = (note for part in sources.values() for note in part.notes)
+        notes = [note for part in sources.values() for note in part.notes]
+        if len(theory.domains) > 1 and not written.predicates:
+            notes.append(_found_domains(language))
         report = LoadReport(
             tuple(counts),
             duplicates,
             (*rejected, *wrong, *unencoded, *unread),
             tuple((domain, part.ignored) for domain, part in read_in.items()),
             tuple((split, count) for split, parts in read.items() if (count := sum(part.empty for part in parts))),
-            (*(row.note for row in first if row.is_header), *notes),
-            tuple(row.note for row in unusual_first_rows(tables_read, written, domains or {}, described)),
+            (*(row.note for row in first if row.is_header), *notes, *of_functional, *read_as),
+            (*(r.note for r in unusual_first_rows(tables_read, written, domains or {}, described)), *contradicted),
         )
         labelled = union(train.atoms, *(part.atoms for part in splits.values()))
         found = find_candidates(base, sources, labelled, read_in)
         knowledge = KnowledgeBase(theory, language, train, read_in, found)
         columns = {group.predicate: group.names for group in reversed(groups) if group.names}  # of its first table
         columns = dict(sorted(columns.items()))
-        return cls(name, knowledge, splits, report, options or Options(), source, sources, columns)
+        asked = asked_positions(language, columns, ask)
+        return cls(name, knowledge, splits, report, options or Options(), source, sources, columns, asked)
 
     @classmethod
     def from_facts(
@@ -329,6 +348,7 @@ class Problem:
         seed: int = 0,
         name: str = "problem",
         domains: Mapping[str, Iterable[str]] | None = None,
+        ask: Sequence[str | int] | str = (),
     ) -> "Problem":
         """The problem of facts given in Python; no file is needed.
 
@@ -340,6 +360,7 @@ class Problem:
         - `features`: by domain, a table, {constant: text or array}, or a FeatureTable.
         - `split`: instead of queries, the shares of (train, valid, test) or (train, test), drawn by `seed`.
         - `domains`: the constants of domains that the theory leaves open. By default those in the facts.
+        - `ask`: which argument of a ranking is asked, as `["product"]`: a column, a domain or a position.
 
         >>> facts = [("near", "rome", "ostia"), ("near", "ostia", "rome"), ("near", "rome", "tivoli")]
         >>> Problem.from_facts(facts, "rule r: near(x, y) -> near(y, x)", ["near(tivoli, rome)"])
@@ -360,7 +381,8 @@ class Problem:
             for part, given in parts.items()
         }
         known = as_tables(facts, "facts", theory)
-        problem = cls.build(name, theory, known, tables, domains=domains, features=features, options=options)
+        ask = (ask,) if isinstance(ask, str) else ask
+        problem = cls.build(name, theory, known, tables, domains=domains, features=features, options=options, ask=ask)
         return problem if split is None else problem.with_split(split, seed)
 
     def with_split(self, shares: Sequence[float], seed: int = 0) -> "Problem":
@@ -413,6 +435,42 @@ class Problem:
     def atoms(self) -> Int64[np.ndarray, " atoms"]:
         """Codes of the evidence and of all queries, sorted and distinct."""
         return union(self.train.atoms, *(part.atoms for part in self.queries.values()))
+
+
+def asked_positions(
+    language: Language, columns: Mapping[str, tuple[str, ...]], ask: Sequence[str | int]
+) -> dict[str, tuple[int, ...]]:
+    """The positions that are asked, by predicate; a name or position that no predicate has is an error."""
+    found, unused, known = dict[str, tuple[int, ...]](), set(ask), dict[str, None]()
+    for predicate in language.predicates:
+        named = columns.get(predicate.name, ())
+        keys = [(i, i - predicate.arity, domain.name, *named[i : i + 1]) for i, domain in enumerate(predicate.domains)]
+        if positions := tuple(i for i, names in enumerate(keys) if set(ask) & set(names)):
+            found[predicate.name] = positions
+        unused -= {key for names in keys for key in names}
+        known |= {str(key): None for names in keys for key in names if isinstance(key, str)}
+    if unused:
+        wrong = str(next(item for item in ask if item in unused))
+        hint = nearest(wrong, known) or f"there are: {', '.join(known)}; or write a position, from 0"
+        raise ConfigError(f"queries.ask: no predicate has an argument '{wrong}'", hint=hint)
+    return found
+
+
+def _found_domains(language: Language) -> str:
+    """The domains that constants and rules show, each with its positions."""
+    positions: dict[str, list[str]] = {domain.name: [] for domain in language.domains}
+    for predicate in language.predicates:
+        for i, domain in enumerate(predicate.domains):
+            positions[domain.name].append(f"{i + 1} of {predicate.name}")
+    shown = []
+    for domain in language.domains:
+        own = positions[domain.name]
+        named = ", ".join([*own[:MOST_NAMED], *["..."] * (len(own) > MOST_NAMED)]) or "nowhere"
+        shown.append(f"{domain.name} ({counted(len(language.members(domain)), 'constant')}; {named})")
+    return (
+        f"positions that share constants or variables of rules have one domain: {'; '.join(shown)}; where that is not"
+        " so, list the constants in [domains] or declare the predicates in the theory"
+    )
 
 
 def _check_overlap(encoded: Mapping[str, EncodedFacts], splits: Mapping[str, Evidence], base: HerbrandBase) -> None:
@@ -471,6 +529,7 @@ def load_problem(path: Path | str, *, on_error: str | None = None) -> Problem:
         on_error=on_error or file.on_error,
         options=options,
         source=str(path.resolve()),
+        ask=file.queries.ask,
     )
 
 

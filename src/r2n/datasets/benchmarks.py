@@ -30,6 +30,7 @@ import pyarrow.compute as pc
 from jaxtyping import Bool
 
 from r2n.data.candidates import Candidates
+from r2n.data.features import FeatureTable
 from r2n.data.knowledge_base import wrong_arity
 from r2n.data.problem import Problem, load_problem, read_problem_file
 from r2n.data.tables import Table, read_facts
@@ -237,7 +238,7 @@ def load_cora(name: str, folder: Path, fold: int, *, joined: bool, on_error: str
         tables["train"],
         {split: tables[split] for split in ("valid", "test")},
         domains=texts,
-        features=texts,
+        features={domain: FeatureTable(given, analyzer="word") for domain, given in texts.items()},
         background=[
             Table(path) if joined else _table(_atoms(path, on_error, rejected), i, joined)
             for i, path in ((i, folder / f"S{i}" / "facts") for i in FOLDS)

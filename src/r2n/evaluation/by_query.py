@@ -7,7 +7,6 @@ from math import nan
 import numpy as np
 from jaxtyping import Bool, Float64, Int8, Int32, Int64
 from scipy.special import expit
-from scipy.stats import permutation_test, rankdata
 
 from r2n.data.herbrand import Codes, HerbrandBase
 from r2n.evaluation.metrics import METRICS, Ranks, average_precision, levels
@@ -181,6 +180,8 @@ def compare_sums(metric: str, differences: Values, counts: Values) -> PairedTest
 
 def compare_average_precision(first: Values, second: Values, truth: Bool[np.ndarray, " queries"]) -> PairedTest:
     """Networks that score on other scales are compared by ranks: what is swapped is an atom's rank among all."""
+    from scipy.stats import rankdata  # takes a second to import
+
     a, b = rankdata(levels(first)), rankdata(levels(second))
     if np.array_equal(a, b):
         return PairedTest("ap", len(truth), 0.0, 0.0, 0.0, 1.0)
@@ -212,6 +213,8 @@ def _p(data: tuple[np.ndarray, ...], statistic: Callable[..., np.ndarray]) -> fl
     """By a permutation test; one query alone could as well have been swapped."""
     if (n := len(data[0])) < 2:
         return 1.0
+    from scipy.stats import permutation_test
+
     times, batch = _times(n, MOST_SWAPS), _at_once(n)
     found = permutation_test(
         data, statistic, permutation_type="samples", vectorized=True, n_resamples=times, batch=batch, rng=SEED

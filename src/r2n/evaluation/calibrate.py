@@ -7,16 +7,16 @@ they were trained unless labels contradict them. Where logits are only compared 
 temperature and shift are fitted in any case.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from math import exp, isfinite, log
 from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float64, Int64
-from scipy.optimize import brentq, minimize
-from scipy.special import betaincinv, entr, expit
+from scipy.special import betaincinv, entr, expit, logsumexp
 
-from r2n.errors import DataError
+from r2n.errors import DataError, counted
 
 FEWEST_LABELS = 10  # of true and of false atoms each: fewer say nothing
 PARTS = 10  # of the labels: each is judged by a fit to the others
@@ -24,6 +24,9 @@ ERRORS = 1.5  # that a gain must exceed, standard ones: one group alone gains 1
 ERRORS_OF_SHIFT = 2.0  # of a shift alone, which turns answers round
 TOO_SURE = 2.0  # to one: the odds at which a temperature rises no further
 TINY = 1e-300
+TINY_SLOPE = 1e-6
+PRIOR_APART = 1.0  # the precision of the belief, in labels, that a predicate is as all others
+COEFFICIENTS = 5  # of an intercept, the logit, and how an atom stands in its row
 PRIOR = 0.01  # the precision of the belief, in labels, that neither temperature nor shift is needed
 MOST_LOSS = 2.0  # times that of the share of true labels: above, the labels contradict what was trained
 MOST_CHANGE = 7.0  # of the log of the temperature
@@ -38,6 +41,10 @@ Groups = Int64[np.ndarray, " atoms"]
 class Calibrated:
     """A temperature, a shift, and, in words, what they were fitted on.
 
+    Where logits of different rows cannot be compared, `by_rows` holds by predicate (`""`: all others) what else speaks:
+    an intercept, and the coefficients of the logit and of how the atom stands in its row (`Standing`). `share` is the
+    temperature of a row's softmax, for whether an atom is the answer of its row.
+
     `why_not` is the reason for which nothing was fitted: then probabilities are as they were trained. `on_validation`:
     validation queries were among what they were fitted on, so that calibrated figures of these are not held out.
     """
@@ -47,25 +54,46 @@ class Calibrated:
     fitted_on: str
     why_not: str = ""
     on_validation: bool = False
+    by_rows: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    share: float | None = None
 
     def __post_init__(self) -> None:
         """Check that the order of logits is kept."""
         if not (isfinite(self.temperature) and isfinite(self.shift) and self.temperature > 0):
             raise DataError(f"a temperature of {self.temperature} and a shift of {self.shift} give no probability")
+        for found in self.by_rows.values():
+            if len(found) != COEFFICIENTS or not np.isfinite(found).all() or min(found[1:]) < 0:
+                raise DataError(f"the coefficients {list(found)} give no probability")
+        if self.by_rows and "" not in self.by_rows:
+            raise DataError("coefficients of some predicates alone give no probability to others")
+        if self.share is not None and not (isfinite(self.share) and self.share > 0):
+            raise DataError(f"a temperature of {self.share} gives no shares")
 
     @property
     def is_as_trained(self) -> bool:
         """Whether it changes nothing."""
-        return self.temperature == 1.0 and self.shift == 0.0
+        return self.temperature == 1.0 and self.shift == 0.0 and not self.by_rows
 
     @property
     def in_words(self) -> str:
         """`calibrated on 120 validation queries`, or that they do not contradict what was trained."""
         return str(self) if self.is_as_trained else f"calibrated on {self.fitted_on}"
 
-    def __call__(self, logits: Logits) -> Logits:
-        """The probabilities of atoms by their logits."""
-        return expit((logits - self.shift) / self.temperature)
+    def __call__(self, logits: Logits, standing: "Standing | None" = None) -> Logits:
+        """The probabilities that atoms are true, by their logits and, with `by_rows`, how they stand in their rows."""
+        if not self.by_rows:
+            return expit((logits - self.shift) / self.temperature)
+        if standing is None:
+            raise DataError("this calibration reads how atoms stand in their rows, and it is not given")
+        return expit(standing.log_odds(logits, self.by_rows))
+
+    def of_atom(self, logit: Logits, standing: "Standing") -> "Calibrated":
+        """As a temperature and a shift, for other logits of this one atom while the others of its row stay."""
+        names, (index,) = standing.names, standing.predicate.tolist()
+        own = self.by_rows.get(names[index], self.by_rows[""])
+        slope = max(sum(own[1:4]), TINY_SLOPE)  # its log-odds in the row and its margin change as its logit does
+        shift = float(logit[0] - standing.log_odds(logit, self.by_rows)[0] / slope)
+        return replace(self, temperature=1 / slope, shift=shift, by_rows={})
 
     def __str__(self) -> str:
         """`temperature 2.13, fitted on 120 validation queries`, with the shift where there is one."""
@@ -73,8 +101,109 @@ class Calibrated:
             return f"as trained, not calibrated: {self.why_not}"
         if self.is_as_trained:
             return f"as trained, which {self.fitted_on} do not contradict"
+        if self.by_rows:
+            own = counted(len(self.by_rows) - 1, "predicate")
+            apart = f", {own} by themselves" if len(self.by_rows) > 1 else ""
+            return f"by the logit and its place in its row{apart}, fitted on {self.fitted_on}"
         shift = f", shift {self.shift:.3g}" if self.shift else ""
         return f"temperature {self.temperature:.3g}{shift}, fitted on {self.fitted_on}"
+
+
+@dataclass(frozen=True, eq=False)
+class Standing:
+    """How atoms stand in their rows: by column (`standing`), with the index of each predicate in `names`."""
+
+    columns: Float64[np.ndarray, "atoms columns"]
+    predicate: Int64[np.ndarray, " atoms"]
+    names: tuple[str, ...]
+
+    def log_odds(self, logits: Logits, by_rows: Mapping[str, tuple[float, ...]]) -> Logits:
+        """Of the probabilities by the coefficients of each atom's predicate, or those of all."""
+        each = np.array([by_rows.get(name, by_rows[""]) for name in self.names]).reshape(-1, COEFFICIENTS)
+        return (self.with_logits(logits) * each[self.predicate]).sum(axis=1)
+
+    def with_logits(self, logits: Logits) -> Float64[np.ndarray, "atoms coefficients"]:
+        """What the coefficients belong to: 1, the logit, and the columns."""
+        return np.concatenate([np.ones((len(logits), 1)), logits[:, None], self.columns], axis=1)
+
+    def of(self, which: np.ndarray) -> "Standing":
+        """Of some of the atoms."""
+        return replace(self, columns=self.columns[which], predicate=self.predicate[which])
+
+
+def fit_in_rows(
+    logits: Logits, standing: Standing, truth: Truths, groups: Groups, weights: Logits
+) -> dict[str, tuple[float, ...]]:
+    """The coefficients of `Calibrated.by_rows`, if labels that they are not fitted to are likelier by them; else none.
+
+    First those of all predicates together, then of each with enough labels by itself, near those of all. Against a
+    temperature and a shift, and against each other, they gain log-likelihood by more than a standard error.
+    """
+    if int(np.bincount(truth, minlength=2).min()) < FEWEST_LABELS:
+        return {}
+    own, signs = np.unique(groups, return_inverse=True)[1], np.where(truth, -1.0, 1.0)
+    parts, losses = _parts(own), np.zeros((3, len(logits)))
+    for part in np.unique(parts):
+        others, some = np.flatnonzero(parts != part), np.flatnonzero(parts == part)
+        known = truth[others], weights[others]
+        temperature, shift = _least_loss(logits[others], *known, prior=PRIOR, surest=exp(-MOST_CHANGE))
+        losses[0, some] = np.logaddexp(0.0, signs[some] * (logits[some] - shift) / temperature)
+        for i, apart in enumerate((False, True), start=1):
+            by_rows = _row_coefficients(logits[others], standing.of(others), *known, apart=apart)
+            losses[i, some] = np.logaddexp(0.0, signs[some] * standing.of(some).log_odds(logits[some], by_rows))
+    best = 0
+    for i in (1, 2):
+        best = i if _gain(weights * (losses[best] - losses[i]), own) > 1.0 else best
+    return _row_coefficients(logits, standing, truth, weights, apart=best == 2) if best else {}
+
+
+def _row_coefficients(
+    logits: Logits, standing: Standing, truth: Truths, weights: Logits, *, apart: bool
+) -> dict[str, tuple[float, ...]]:
+    """The coefficients of least log-loss, none of them negative but the intercept, so that a row keeps its order."""
+    columns = standing.with_logits(logits)
+    from scipy.optimize import minimize
+
+    scale = np.maximum(np.sqrt(np.average(columns**2, axis=0, weights=weights)), 1e-6)
+    signs = np.where(truth, -1.0, 1.0)
+
+    def fit(which: np.ndarray, start: np.ndarray, prior: float) -> np.ndarray:
+        scaled, sign, weight = columns[which] / scale, signs[which], weights[which]
+
+        def loss(at: np.ndarray) -> tuple[float, np.ndarray]:
+            wrong, change = sign * (scaled @ at), at - start
+            slopes = (weight * sign * expit(wrong)) @ scaled + prior * change
+            return float(np.logaddexp(0.0, wrong) @ weight) + prior * float(change @ change) / 2, slopes
+
+        bounds = [(None, None)] + [(0.0, None)] * (COEFFICIENTS - 1)
+        best: Any = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds)
+        return best.x
+
+    every = fit(np.arange(len(truth)), np.zeros(COEFFICIENTS), PRIOR)
+    found = {"": every}
+    for i in np.unique(standing.predicate).tolist() if apart else ():
+        which = np.flatnonzero(standing.predicate == i)
+        if int(np.bincount(truth[which], minlength=2).min()) >= FEWEST_LABELS:
+            found[standing.names[i]] = fit(which, every, PRIOR_APART)
+    return {name: tuple((each / scale).tolist()) for name, each in found.items()}
+
+
+def fit_share(rows: Sequence[tuple[Logits, int]]) -> float | None:
+    """The temperature of the softmax by which the answers of rows are likeliest; None where they are few.
+
+    A row holds the logits of its candidates, and the index of its answer among them.
+    """
+    if len(rows) < FEWEST_LABELS:
+        return None
+
+    from scipy.optimize import minimize_scalar
+
+    def loss(log_of_temperature: float) -> float:
+        slope = exp(-log_of_temperature)
+        return sum(float(logsumexp(slope * logits) - slope * logits[answer]) for logits, answer in rows)
+
+    found: Any = minimize_scalar(loss, bounds=(-MOST_CHANGE, MOST_CHANGE), method="bounded")
+    return exp(float(found.x))
 
 
 def fit_temperature(
@@ -130,6 +259,8 @@ def warmed(
 
     def missing(log_of_temperature: float) -> float:
         return float(expit(wrong / exp(log_of_temperature)) @ counts) - allowed
+
+    from scipy.optimize import brentq
 
     least = log(found.temperature)
     if missing(least) >= 0 or missing(MOST_CHANGE) <= 0:
@@ -202,6 +333,8 @@ def _least_loss(
 
     most = MOST_SHIFT if has_shift else 0.0
     bounds = [(log(surest), MOST_CHANGE), (-most, most)]
+    from scipy.optimize import minimize  # takes a second to import, and only a training calibrates
+
     found: Any = minimize(loss, np.zeros(2), jac=True, method="L-BFGS-B", bounds=bounds)
     temperature = exp(float(found.x[0]))
     return temperature, float(found.x[1]) * temperature

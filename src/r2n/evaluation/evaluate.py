@@ -1,6 +1,7 @@
 """Evaluation of scores, and of rules alone."""
 
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 from jaxtyping import Float64, Int64
@@ -8,7 +9,7 @@ from jaxtyping import Float64, Int64
 from r2n.data.herbrand import Codes, HerbrandBase, QueryPattern, RowIndex, index_among
 from r2n.data.knowledge_base import Evidence, KnowledgeBase
 from r2n.errors import ConfigError, GroundingError
-from r2n.evaluation.ranking import DEFAULT_OPTIONS, EvaluationOptions, Filter, rank, true_atoms
+from r2n.evaluation.ranking import DEFAULT_OPTIONS, EvaluationOptions, Filter, probabilities, rank, true_atoms
 from r2n.evaluation.report import Report, Score, classify
 from r2n.grounding.counting import RuleCounts, split_rules
 from r2n.grounding.known_body import KnownBodyGrounder
@@ -117,4 +118,7 @@ def evaluate_scores(
         if is_wanted:
             what = f"only a ranking {does}, and the queries '{split}' are classified: some are false"
             raise ConfigError(what, hint=hint)
-    return classify(scores, queries, base, split=split, calibration=options.calibration)
+    believed = None
+    if options.calibration is not None and not options.calibration.why_not:
+        believed = partial(probabilities, options.calibration, scores, base=base, known=options.known)
+    return classify(scores, queries, base, split=split, probabilities=believed)

@@ -130,6 +130,35 @@ def roc_auc_macro(scores: Scores, truth: Truth, groups: Groups) -> float:
     return _mean(each[~np.isnan(each)])
 
 
+def _by_surest(logits: Scores, truth: Truth, rows: Groups) -> tuple[Truth, Float64[np.ndarray, " judged"]]:
+    """Which queries are of rows that are judged, those with one true query beside false ones, and their predictions.
+
+    The prediction is 1 for the query with the highest logit of its row, equal ones share it, and 0 for the others.
+    """
+    row = np.unique(rows, return_inverse=True)[1]
+    count, true = np.bincount(row), np.bincount(row, truth)
+    level = levels(logits)
+    highest = np.zeros(len(count), np.int64)
+    np.maximum.at(highest, row, level)
+    is_surest = level == highest[row]
+    judged = ((count > 1) & (true == 1))[row] & (rows >= 0)
+    return judged, (is_surest / np.bincount(row, is_surest)[row])[judged]
+
+
+def class_accuracy(logits: Scores, truth: Truth, groups: Groups, rows: Groups) -> float:
+    """How often the surest value of a row is the true one."""
+    judged, predicted = _by_surest(logits, truth, rows)
+    return _mean(predicted[truth[judged]])
+
+
+def macro_f1(logits: Scores, truth: Truth, groups: Groups, rows: Groups) -> float:
+    """The mean over values, those that are true or the surest of some row, of the F1 of "it is the surest"."""
+    judged, predicted = _by_surest(logits, truth, rows)
+    value, true = np.unique(groups[judged], return_inverse=True)[1], truth[judged].astype(np.float64)
+    right, both = np.bincount(value, predicted * true), np.bincount(value, predicted + true)
+    return _mean(2 * right[both > 0] / both[both > 0])
+
+
 @dataclass(frozen=True, slots=True)
 class Bin:
     """The predictions with probabilities in one interval: mean probability, share of true atoms, how many."""
@@ -143,8 +172,9 @@ class Bin:
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """Whether probabilities can be believed: Brier score, expected calibration error, and its bins."""
+    """Whether probabilities can be believed: Brier score, expected calibration error, bins, accuracy at one half."""
 
+    accuracy: float
     brier: float
     ece: float
     bins: tuple[Bin, ...]
@@ -164,6 +194,7 @@ def calibration(probabilities: Scores, truth: Truth, bins: int = 10) -> Calibrat
     gap = (count * np.abs(accuracy - confidence)).sum()
     found = zip(range(bins), confidence.tolist(), accuracy.tolist(), count.tolist(), strict=True)
     return Calibration(
+        accuracy=_mean((probabilities > 0.5) == truth),
         brier=_mean((probabilities - truth) ** 2),
         ece=float(gap / len(truth)) if len(truth) else nan,
         bins=tuple(Bin(i / bins, (i + 1) / bins, c if n else nan, a if n else nan, n) for i, c, a, n in found),
@@ -195,7 +226,7 @@ def _refuse_nan(scores: np.ndarray) -> None:
         raise DataError(f"{wrong:,} of {scores.size:,} scores are NaN, which has no rank", hint=hint)
 
 
-Task = Literal["ranking", "classification"]
+Task = Literal["ranking", "classification", "functional"]
 Compute = Callable[..., Any]
 
 
@@ -204,7 +235,8 @@ class Metric:
     """A metric of reports: its name, task and function; `upper` is its largest value.
 
     The function of a ranking maps realistic ranks to one value for each, and the metric is their mean. The function of
-    a classification maps logits, truth and groups (those of `roc_auc_by_group`) to one number.
+    a classification maps logits, truth and groups (those of `roc_auc_by_group`) to one number, and of a functional
+    predicate also the row of each query, or -1: its first constants.
     """
 
     name: str
@@ -231,6 +263,9 @@ def metric(name: str, task: Task, *, higher_is_better: bool = True, upper: float
 metric("ap", "classification")(lambda logits, truth, groups: average_precision(logits, truth))
 metric("roc_auc_macro", "classification")(roc_auc_macro)
 metric("accuracy", "classification")(lambda logits, truth, groups: _mean((logits > 0) == truth))
+metric("class_accuracy", "functional")(lambda *queries: class_accuracy(*queries))
+metric("macro_f1", "functional")(lambda *queries: macro_f1(*queries))
+metric("pair_accuracy", "functional")(lambda logits, truth, groups, rows: _mean((logits > 0) == truth))
 metric("brier", "classification", higher_is_better=False)(
     lambda logits, truth, groups: _mean((expit(logits) - truth) ** 2)
 )
@@ -249,10 +284,17 @@ def ranking_metrics(ranks: Float64[np.ndarray, " batch"]) -> dict[str, float]:
     return {item.name: _mean(item.compute(ranks)) for item in METRICS.values() if item.task == "ranking"}
 
 
-def classification_metrics(logits: Scores, truth: Truth, groups: Groups) -> dict[str, float]:
-    """All metrics of labelled atoms."""
-    found = (item for item in METRICS.values() if item.task == "classification")
-    return {item.name: item.compute(logits, truth, groups) for item in found}
+def classification_metrics(
+    logits: Scores, truth: Truth, groups: Groups, rows: Groups | None = None
+) -> dict[str, float]:
+    """All metrics of labelled atoms; with `rows`, some of functional predicates, the accuracy is that of pairs."""
+    found = dict[str, float]()
+    for item in METRICS.values():
+        if item.task == "classification" and (rows is None or item.name != "accuracy"):
+            found[item.name] = item.compute(logits, truth, groups)
+        if item.task == "functional" and rows is not None:
+            found[item.name] = item.compute(logits, truth, groups, rows)
+    return found
 
 
 NORMAL_95 = 1.959963984540054  # the quantile at 0.975 of the standard normal distribution

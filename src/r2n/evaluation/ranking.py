@@ -1,25 +1,27 @@
 """Filtered ranking among the candidates of each query."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import count
+from itertools import compress, count
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
-from jaxtyping import Bool, Float, Int64
+from jaxtyping import Bool, Float, Float64, Int64
+from scipy.special import expit, logsumexp
 
-from r2n.data.herbrand import Codes, HerbrandBase, QueryPattern, union
+from r2n.data.herbrand import Codes, HerbrandBase, QueryPattern, are_among, union
 from r2n.data.knowledge_base import Evidence
 from r2n.data.problem import TRAIN, Problem
 from r2n.errors import DataError
 from r2n.evaluation.by_query import RankedQueries
-from r2n.evaluation.calibrate import Calibrated
+from r2n.evaluation.calibrate import Calibrated, Standing
 from r2n.evaluation.metrics import TOLERANCE, Ranks, drawn, intervals, ranking_metrics, ranks
-from r2n.evaluation.report import NOTHING_TO_RANK, Numbers, Report, Score, predicate_bounds, refuse_nan, scored
+from r2n.evaluation.report import ASKED, NOTHING_TO_RANK, Numbers, Report, Score, predicate_bounds, refuse_nan, scored
 from r2n.progress import Progress, no_progress
 
 Part = TypeVar("Part")
+FARTHEST = 50.0  # in logits: what is farther from its rivals is as sure
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,18 +97,22 @@ def row_memory(allowed: int | None) -> int:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EvaluationOptions:
-    """How the queries of a split are evaluated. A classification has `calibration` alone.
+    """How the queries of a split are evaluated. A classification has `calibration` and `known` alone.
 
-    `positions` are those to rank (all), from 0, negative ones from the end. `sample` queries are drawn by `seed`,
-    by default all. `forbidden` candidates rank below all others, equal among themselves, a true one too. As many rows
-    are scored at once as `memory` (bytes) holds; `shard` says which of these parts are scored in this process.
+    `known` are the atoms that no other has for a rival in its row, where the calibration reads rows.
+    `positions` are those to rank (all), from 0, negative ones from the end. The metrics are over those in `ask`, by the
+    name of the predicate (of others: all); those by position are over all that are ranked. `sample` queries are drawn
+    by `seed`, by default all. `forbidden` candidates rank below all others, equal among themselves, a true one too. As
+    many rows are scored at once as `memory` (bytes) holds; `shard` says which of them are scored in this process.
     """
 
     positions: tuple[int, ...] | None = None
+    ask: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     sample: int | None = None
     seed: int = 0
     forbidden: ForbiddenCandidates | None = None
     calibration: Calibrated | None = None
+    known: Codes = field(default_factory=lambda: np.zeros(0, np.int64))
     memory: int = MEMORY
     shard: Shard = ALONE
 
@@ -164,20 +170,28 @@ def rank(
         protocol[NOTHING_TO_RANK] = f"{nothing}: there is nothing to rank"
     if options.forbidden is not None:
         protocol["forbidden"] = "candidates that a constraint forbids stand below all others, the true one too"
+    by_position = _by_position(found, base)
+    names = base.language.predicates
+    is_asked = [part.position in options.ask.get(names[part.predicate].name, (part.position,)) for part in found]
+    if options.ask:
+        some = dict.fromkeys(_position_name(part.position, found, base) for part in compress(found, is_asked))
+        protocol[ASKED] = f"the metrics are over {' and '.join(some) or 'no position'} alone: queries.ask"
+    found = list(compress(found, is_asked))
     pooled, numbers = Ranks.pooled([part.ranks for part in found]), _concatenated(part.queries for part in found)
     predicate = _concatenated(np.full(len(part.queries), part.predicate) for part in found)
     position = _concatenated(np.full(len(part.queries), part.position) for part in found)
     per_predicate: dict[str, Numbers] = {}
     for i in np.unique(predicate).tolist():
         own = pooled.realistic[predicate == i]
-        per_predicate[base.language.predicates[i].name] = {"ranks": len(own)} | ranking_metrics(own)
+        per_predicate[names[i].name] = {"ranks": len(own)} | ranking_metrics(own)
     sure = {}
     if sample is not None:
         protocol["sample"] = f"{len(asked):,} of {len(every):,} queries, drawn with seed {options.seed}"
         sure = intervals(pooled, numbers, len(asked), len(every))
     ties = {kind: ranking_metrics(getattr(pooled, kind)) for kind in ("optimistic", "pessimistic")}
     by_query, metrics = RankedQueries.from_ranks(asked[numbers], position, pooled), ranking_metrics(pooled.realistic)
-    return Report(split, metrics, per_predicate, protocol, ties, intervals=sure, by_query=by_query)
+    by = {"by_query": by_query, "by_position": by_position}
+    return Report(split, metrics, per_predicate, protocol, ties, intervals=sure, **by)
 
 
 def _patterns(base: HerbrandBase, predicate: int, wanted: tuple[int, ...] | None) -> list[QueryPattern]:
@@ -203,6 +217,66 @@ def row_scores(score: Score, pattern: QueryPattern, rows: Codes) -> Float[np.nda
         row, candidate = np.nonzero(np.isnan(found))
         refuse_nan(pattern.base, rows[row] + pattern.stride * candidate, found.size)
     return found
+
+
+def probabilities(
+    calibration: Calibrated | None, score: Score, codes: Codes, logits: np.ndarray, *, base: HerbrandBase, known: Codes
+) -> Float64[np.ndarray, " atoms"]:
+    """That atoms are true: of the calibration, which may ask how they stand in their rows, if there is one."""
+    if calibration is None:
+        return expit(logits)
+    return calibration(logits, standing(score, codes, base, known) if calibration.by_rows else None)
+
+
+def standing(score: Score, codes: Codes, base: HerbrandBase, known: Codes, memory: int = MEMORY) -> Standing:
+    """How each atom stands in its row, whose last position is open; its rivals are the others that are not `known`.
+
+    By column: its log-odds in the softmax of the row, its margin to the best rival, and the negative log of its rank;
+    no more than `FARTHEST`, and 0 in all where it has no rival.
+    """
+    found, index = np.zeros((len(codes), 3)), base.decode(codes)[0]
+    for i in np.unique(index).tolist():
+        pattern, which = QueryPattern.from_base(base, i, len(base.shapes[i]) - 1), np.flatnonzero(index == i)
+        rows, candidates = pattern.located(codes[which])
+        distinct, row = np.unique(rows, return_inverse=True)
+        known_rows, known_candidates = pattern.located(known[slice(*np.searchsorted(known, pattern.bounds))])
+        size = max(1, memory // (BYTES_BY_CODE * pattern.candidates))
+        for start in range(0, len(distinct), size):
+            some = distinct[start : start + size]
+            own = np.flatnonzero((row >= start) & (row < start + size))
+            at = row[own] - start
+            scores = row_scores(score, pattern, some).astype(np.float64)
+            logits = scores[at, candidates[own]]
+            near = are_among(known_rows, some)
+            scores[np.searchsorted(some, known_rows[near]), known_candidates[near]] = -np.inf
+            is_rival = scores[at, candidates[own]] > -np.inf
+            found[which[own]] = _columns(np.sort(scores, axis=1), at, logits, is_rival)
+    return Standing(found, index, tuple(predicate.name for predicate in base.language.predicates))
+
+
+def _columns(
+    ascending: Float64[np.ndarray, "rows candidates"],
+    row: Int64[np.ndarray, " atoms"],
+    logits: Float64[np.ndarray, " atoms"],
+    is_rival: Bool[np.ndarray, " atoms"],
+) -> Float64[np.ndarray, "atoms columns"]:
+    """The columns of `standing` for atoms in sorted rows; one that is itself a rival of others is none of its own."""
+    padded = np.pad(ascending, ((0, 0), (2, 0)), constant_values=-np.inf)
+    best, second, count = padded[row, -1], padded[row, -2], ascending.shape[1]
+    is_first = is_rival & (logits >= best)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        whole, rest = logsumexp(padded, axis=1)[row], logsumexp(padded[:, :-1], axis=1)[row]
+        part = np.where(is_rival, np.minimum(np.exp(logits - whole), 0.5), 0.0)  # one that is not first has no more
+        rivals = np.where(is_first, rest, whole + np.log1p(-part))
+    margin = TOLERANCE * np.maximum(1.0, np.abs(np.where(np.isfinite(padded), padded, 0.0)).max(axis=1))[row]
+    rank = np.ones(len(row))
+    for i in np.unique(row).tolist():
+        own = np.flatnonzero(row == i)
+        above = count - np.searchsorted(ascending[i], logits[own] + margin[own], "right")
+        equal = count - np.searchsorted(ascending[i], logits[own] - margin[own], "left") - above - is_rival[own]
+        rank[own] = 1 + above + equal / 2
+    found = np.stack([logits - rivals, logits - np.where(is_first, second, best), -np.log(rank)], axis=1)
+    return np.where(np.isfinite(rivals)[:, None], np.clip(found, -FARTHEST, FARTHEST), 0.0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -247,6 +321,23 @@ def _parts_of_pattern(
         return _Ranked(pattern.predicate, pattern.position, queries[kept], own, int((~kept).sum()))
 
     return (partial(ranked, start) for start in range(0, len(distinct), size))
+
+
+def _position_name(position: int, found: Sequence[_Ranked], base: HerbrandBase) -> str:
+    """`position 2 (product)`; without the domain where those of the predicates differ, or all positions have one."""
+    predicates = [base.language.predicates[i] for i in {part.predicate for part in found}]
+    domains = {predicate.domains[position].name for predicate in predicates if position < predicate.arity}
+    is_clear = len(domains) == 1 and len({domain for predicate in predicates for domain in predicate.domains}) > 1
+    return f"position {position + 1}" + (f" ({domains.pop()})" if is_clear else "")
+
+
+def _by_position(found: Sequence[_Ranked], base: HerbrandBase) -> dict[str, Numbers]:
+    """The metrics of the ranks at each position of all predicates."""
+    parts: dict[str, Numbers] = {}
+    for position in sorted({part.position for part in found}):
+        own = Ranks.pooled([part.ranks for part in found if part.position == position]).realistic
+        parts[_position_name(position, found, base)] = {"ranks": len(own)} | ranking_metrics(own)
+    return parts
 
 
 def _concatenated(parts: Iterable[np.ndarray]) -> Int64[np.ndarray, " _"]:

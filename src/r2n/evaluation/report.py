@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
+from itertools import pairwise
 from math import isnan, nan
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -9,11 +10,10 @@ import numpy as np
 from jaxtyping import Float64
 from scipy.special import expit
 
-from r2n.data.herbrand import Codes, HerbrandBase
+from r2n.data.herbrand import Codes, HerbrandBase, QueryPattern
 from r2n.data.knowledge_base import Evidence
 from r2n.errors import DataError, counted, optional_library
 from r2n.evaluation.by_query import ByQuery, ClassifiedQueries
-from r2n.evaluation.calibrate import Calibrated
 from r2n.evaluation.metrics import METRICS, TOLERANCE, Calibration, classification_metrics, roc_auc_by_group
 from r2n.evaluation.metrics import calibration as reliability
 from r2n.files import finite
@@ -27,12 +27,13 @@ Score = Callable[[Codes], Float64[np.ndarray, " atoms"]]
 Numbers = Mapping[str, int | float]
 
 NOTHING_TO_RANK, NOT_HELD_OUT, REASONING_HARMS = "nothing_to_rank", "not_held_out", "reasoning_harms"  # of a protocol
-NOT_COMPARED = "not_compared"
+NOT_COMPARED, ASKED = "not_compared", "asked"
 
 
 @dataclass(frozen=True, eq=False)
 class Report:
-    """The metrics of one split, pooled and per predicate, and the protocol: how they came about.
+    """The metrics of one split, pooled, per predicate and (of a ranking) by position, and the protocol: how they came
+    about.
 
     `ties` holds the metrics with equal scores ranked at best ("optimistic") and at worst ("pessimistic"), `intervals`
     the 95 % interval of each metric if only a sample was asked, `baselines` the metrics that parts of
@@ -51,6 +52,7 @@ class Report:
     baselines: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     calibrated: Calibration | None = None
     by_query: ByQuery | None = None
+    by_position: Mapping[str, Numbers] = field(default_factory=dict)
 
     @property
     def main(self) -> tuple[str, float]:
@@ -69,14 +71,16 @@ class Report:
         return f"Report on '{self.split}' ({asked}): {metrics or self.nothing_to_rank or 'no metrics'}"
 
     def __str__(self) -> str:
-        """A table: the metrics of all queries, of the baselines and, if there are several, of each predicate."""
+        """A table: the metrics of all queries, of the baselines and, if there are several, of positions, predicates."""
         rows, names = self._rows(), list(self.metrics)
         if not names:
             return repr(self)
         for i, bound in enumerate(("of all at 95 %, from", "to") if self.intervals else ()):
             rows[bound] = {name: interval[i] for name, interval in self.intervals.items()}
         if self.calibrated is not None:
-            rows["calibrated"] = {"brier": self.calibrated.brier, "ece": self.calibrated.ece}
+            pairs = "pair_accuracy" if "pair_accuracy" in self.metrics else "accuracy"
+            found = self.calibrated
+            rows["calibrated"] = {pairs: found.accuracy, "brier": found.brier, "ece": found.ece}
         width = max(map(len, rows))
         lines = [" ".join([" " * width, *(f"{name:>{max(7, len(name))}}" for name in names)])]
         for label, numbers in rows.items():
@@ -85,11 +89,12 @@ class Report:
         return "\n".join([repr(self).partition(":")[0], *lines])
 
     def _rows(self) -> dict[str, Numbers]:
-        parts = self.per_predicate if len(self.per_predicate) > 1 else {}
-        return {"all queries": self.metrics, **self.baselines, **parts}
+        several = (part for part in (self.by_position, self.per_predicate) if len(part) > 1)
+        rows = {"asked" if ASKED in self.protocol else "all queries": self.metrics, **self.baselines}
+        return rows | {name: numbers for part in several for name, numbers in part.items()}
 
     def to_pandas(self) -> "pandas.DataFrame":
-        """A row for all queries, for each baseline and, if there are several, for each predicate."""
+        """A row for all queries, for each baseline and, if there are several, for each position and predicate."""
         return optional_library("pandas").DataFrame.from_dict(self._rows(), orient="index")
 
     def to_dict(self) -> dict[str, Any]:
@@ -105,11 +110,11 @@ def classify(
     base: HerbrandBase,
     *,
     split: str = "queries",
-    calibration: Calibrated | None = None,
+    probabilities: Callable[[Codes, Float64[np.ndarray, " atoms"]], Float64[np.ndarray, " atoms"]] | None = None,
 ) -> Report:
     """Classify queries as true or false: pooled average precision, macro ROC-AUC, accuracy, calibration.
 
-    With a `calibration`, the probabilities are judged once more after it.
+    With `probabilities`, those of a calibration for codes and logits, these are judged once more.
     """
     bounds = predicate_bounds(base, queries.atoms)
     scores = scored(score, queries.atoms, base)
@@ -118,13 +123,15 @@ def classify(
     last = np.where(arity > 1, arguments[np.arange(len(queries)), arity - 1], -1)
     groups = index * (len(base.language.constants) + 1) + last + 1
     per_predicate: dict[str, Numbers] = {}
-    for predicate, start, end in zip(base.language.predicates, bounds[:-1], bounds[1:], strict=True):
+    rows = np.full(len(queries), -1, np.int64)  # of functional predicates
+    for i, (start, end) in enumerate(pairwise(bounds.tolist())):
         if start < end:
-            part = slice(start, end)
-            counts = {"queries": int(end - start), "true": int(queries.truth[part].sum())}
-            per_predicate[predicate.name] = counts | classification_metrics(
-                scores[part], queries.truth[part], groups[part]
-            )
+            part, predicate = slice(start, end), base.language.predicates[i]
+            if predicate.functional:
+                rows[part] = QueryPattern.from_base(base, i, predicate.arity - 1).located(queries.atoms[part])[0]
+            counts = {"queries": end - start, "true": int(queries.truth[part].sum())}
+            own = scores[part], queries.truth[part], groups[part], rows[part] if predicate.functional else None
+            per_predicate[predicate.name] = counts | classification_metrics(*own)
     aucs = roc_auc_by_group(scores, queries.truth, groups)
     protocol: dict[str, str | int] = {
         "task": "classification",
@@ -136,9 +143,15 @@ def classify(
         "groups": len(aucs),
         "groups_of_one_class_left_out": int(np.isnan(aucs).sum()),
     }
-    pooled = classification_metrics(scores, queries.truth, groups)
+    is_functional = bool((rows >= 0).any())
+    if is_functional:
+        protocol["pair_accuracy"] = protocol.pop("accuracy")
+        judged = "over the first constants of functional predicates with one true query and false ones"
+        protocol["class_accuracy"] = f"how often the surest value is the true one, {judged}; equal ones share"
+        protocol["macro_f1"] = "the mean over values of the F1 of being the surest, of the same queries"
+    pooled = classification_metrics(scores, queries.truth, groups, rows if is_functional else None)
     before = reliability(expit(scores), queries.truth)
-    after = None if calibration is None or calibration.why_not else reliability(calibration(scores), queries.truth)
+    after = None if probabilities is None else reliability(probabilities(queries.atoms, scores), queries.truth)
     asked = ClassifiedQueries(queries.atoms, queries.truth, scores)
     return Report(split, pooled, per_predicate, protocol, calibration=before, calibrated=after, by_query=asked)
 

@@ -23,7 +23,7 @@ from r2n.explanation.counterfactuals import (
 from r2n.explanation.features import input_reasons
 from r2n.explanation.records import Contrast, Explanation, Fidelity, LayerBelief, Member, Reason
 from r2n.grounding.backward import BackwardGrounder
-from r2n.grounding.counting import PatternCounts, RuleCounts
+from r2n.grounding.counting import PatternCounts, RowCounts
 from r2n.grounding.ground_rules import GroundRules
 from r2n.logic.formula import And, Atom, Formula, Or, Variable
 from r2n.logic.theory import Rule
@@ -370,12 +370,13 @@ class Row:
     known: Int64[np.ndarray, " known"]
 
     @classmethod
-    def from_atom(cls, member: AtomLogits, counts: RuleCounts, code: int, position: int) -> "Row":
+    def from_atom(cls, member: AtomLogits, counts: RowCounts, code: int, position: int) -> "Row":
         """The row of an atom, with the counts of its candidates."""
         base = member.model.base
         index = int(base.decode(np.array([code]))[0][0])
-        every = counts.by_pattern(index, position)
-        row, candidate = (int(part[0]) for part in every.pattern.located(np.array([code])))
+        pattern = QueryPattern.from_base(base, index, position)
+        row, candidate = (int(part[0]) for part in pattern.located(np.array([code])))
+        every = counts.at(index, position, np.array([row]))
         _, entries = every.index.entries(np.array([row]))
         network = member.by(NETWORK_ALONE).rows(index, position, every.pattern.given(np.array([row])))[0]
         codes, evidence = row + every.pattern.stride * np.arange(every.pattern.candidates), member.evidence
@@ -416,14 +417,15 @@ class CountedAtom:
 
     def __init__(self, members: Sequence[AtomLogits], code: int) -> None:
         """`code` is that of the atom."""
-        base, counts = members[0].model.base, members[0].source.counts
+        base, counts = members[0].model.base, members[0].source.row_counts
         assert counts is not None
         self.members, self.code, self._counts = members, code, counts
-        start, end = np.searchsorted(counts.codes, [code, code + 1])
-        self.numbers = dict(zip(counts.rule[start:end].tolist(), counts.counts[start:end].tolist(), strict=True))
         arity = len(base.shapes[int(base.decode(np.array([code]))[0][0])])
         pairs = [(member, position) for member in members for position in range(arity)]
         self._rows = [(member, Row.from_atom(member, counts, code, position)) for member, position in pairs]
+        row = self._rows[0][1]
+        own = row.counts.candidates == row.candidate
+        self.numbers = dict(zip(row.counts.rules[own].tolist(), row.counts.counts[own].tolist(), strict=True))
 
     def logit(self, fewer: Mapping[int, int] | None = None, *, of: int | None = None) -> float:
         """The atom's logit without `fewer` ground rules of some rules that conclude it, or the atom `of`."""

@@ -1,6 +1,5 @@
 """The input layer's part of an answer: effects of words and channels of features, and similar facts."""
 
-import re
 from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ from jaxtyping import Float, Float64, Int64
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from r2n.data.features import WORD
+from r2n.data.features import without_word, words_of
 from r2n.data.herbrand import Codes, closed_atoms
 from r2n.data.knowledge_base import KnowledgeBase
 from r2n.explanation.counterfactuals import graph_around
@@ -29,15 +28,12 @@ from r2n.scoring import AtomLogits
 WORDS_OF_A_BAG = 256
 WORDS_OF_A_TEXT = 64  # of one that a caller's module reads
 
-_WORD_AND_SPACES = re.compile(rf"({WORD})\s*")
-
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """A constant (id of the training) without a word of the text that a channel (by number) reads."""
+    """A constant (id of the training) without a word of its text."""
 
     constant: int
-    channel: int
     word: str
 
 
@@ -52,24 +48,18 @@ def variants_of(model: R2N, constant: int) -> list[Variant]:
     Of a longer text `WORDS_OF_A_BAG` words are taken, first those of the vocabulary; of one that a caller's module
     reads the first `WORDS_OF_A_TEXT`, and none if it is the only word, because no module is given an empty text.
     """
-    found: list[Variant] = []
-    for number, channel in enumerate(channels_of(model)):
+    found: dict[Variant, None] = {}
+    for channel in channels_of(model):
         row, words = int(channel.row_of[constant]), []
         if row >= 0 and isinstance(channel, WordChannel):
-            bags = channel.bags
-            every = bags.every.indices[bags.every.indptr[row] : bags.every.indptr[row + 1]]
-            ordered = every[np.lexsort((every, ~np.isin(every, bags.columns)))]
-            words = [bags.words[i] for i in ordered[:WORDS_OF_A_BAG]]
+            known = set(channel.bags.vocabulary) if channel.bags.token == "word" else set()
+            words = sorted(set(words_of(channel.bags.texts[row])), key=lambda word: (word not in known, word))
+            words = words[:WORDS_OF_A_BAG]
         elif row >= 0 and isinstance(channel, ModuleChannel) and channel.texts is not None:
-            every = list(dict.fromkeys(word.lower() for word in re.findall(WORD, channel.texts[row])))
+            every = list(dict.fromkeys(words_of(channel.texts[row])))
             words = every[:WORDS_OF_A_TEXT] if len(every) > 1 else []
-        found += [Variant(constant, number, word) for word in words]
-    return found
-
-
-def without_word(text: str, word: str) -> str:
-    """The text without all occurrences of a word, in any case, and the spaces behind them."""
-    return _WORD_AND_SPACES.sub(lambda found: "" if found[1].lower() == word else found[0], text)
+        found |= dict.fromkeys(Variant(constant, word) for word in words)
+    return list(found)
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,10 +79,10 @@ class VariedInput:
         # deepcopy takes what the memo has for an id instead of a copy
         memo: dict[int, Any] = {id(weight): weight for part in parts for weight in part.parameters()}
         rows_of = []
-        for number, channel in enumerate(channels_of(model)):
+        words = [None] * len(own) + [variant.word for variant in variants]
+        for channel in channels_of(model):
             rows = channel.row_of[like]
             has_one = (rows >= 0).nonzero().flatten()
-            words = [None] * len(own) + [v.word if v.channel == number else None for v in variants]
             rows_of.append(torch.full((count + len(variants),), -1))
             rows_of[-1][ids[has_one]] = torch.arange(len(has_one))
             memo |= _with_rows(channel, rows[has_one], [words[i] for i in has_one.tolist()], rows_of[-1])
@@ -120,9 +110,7 @@ class VariedInput:
 def _with_rows(channel: Channel, rows: Tensor, words: Sequence[str | None], row_of: Tensor) -> dict[int, Any]:
     """The replacements of a channel, or of its parts, by id, so that it has some rows, each without a word or not."""
     if isinstance(channel, WordChannel):
-        numbers = {word: i for i, word in enumerate(channel.bags.words)}
-        without = np.array([-1 if word is None else numbers[word] for word in words], np.int64)
-        constants, bags = np.flatnonzero(row_of.numpy() >= 0), channel.bags.taken(rows.numpy(), without)
+        constants, bags = np.flatnonzero(row_of.numpy() >= 0), channel.bags.taken(rows.numpy(), words)
         made = WordChannel(constants, len(row_of), bags, word_dropout=channel.word_dropout)
         return {id(channel): made.eval().to(channel.get_buffer("by_row0").device), id(channel.row_of): row_of}
     found: dict[int, Any] = {id(channel.row_of): row_of}
@@ -178,7 +166,9 @@ def channel_weights(model: R2N, batch: GraphBatch, constants: Int64[np.ndarray, 
 
 def _name(channel: nn.Module) -> str:
     assert isinstance(channel, Channel)
-    kind = "words" if isinstance(channel, WordChannel) else "vectors"
+    kind = (
+        {"word": "words", "char": "characters"}[channel.bags.token] if isinstance(channel, WordChannel) else "vectors"
+    )
     return f"{channel.domain} {'features' if isinstance(channel, ModuleChannel) else kind}"
 
 

@@ -116,7 +116,8 @@ class Search:
             relations = self.store.asked(asking)
             for number, part in enumerate(self.found):
                 progress("ground", step * len(self.found) + number, len(widths) * len(self.found))
-                rule_queries, start, rule = self.queries(part.rule, relations, width), perf_counter(), part.rule
+                start, rule = perf_counter(), part.rule
+                rule_queries = [] if self.store.is_left_out(rule) else self.queries(rule, relations, width)
                 if not rule_queries:
                     continue
                 admitted = list[tuple[int, Substitutions]]()

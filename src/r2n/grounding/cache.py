@@ -22,7 +22,7 @@ from r2n.grounding.store import Store
 from r2n.logic.theory import Theory
 from r2n.progress import Progress, no_progress
 
-FORMAT = "parts-2"
+FORMAT = "parts-3"
 MANIFEST = "grounding.json"
 ARRAYS = "_arrays"
 ROWS_AT_ONCE = 2**20
@@ -238,5 +238,5 @@ class KeptGrounder:
     def ground(self, store: Store, queries: Codes | None = None, progress: Progress = no_progress) -> Grounding:
         """The grounding in the folder; if there is none, or one of something else, it is made."""
         progress("ground", 0, 0)
-        kept = read_partitioned(self.folder, store.knowledge, self.grounder)
+        kept = None if store.asks_closed else read_partitioned(self.folder, store.knowledge, self.grounder)
         return self.grounder.ground(store, queries, progress) if kept is None else kept

@@ -1,6 +1,6 @@
 """Counts of the ground rules of each rule that conclude an atom, without the ground rules themselves."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Bool, Float64, Int, Int64
 from scipy.sparse import csr_array
 
-from r2n.data.herbrand import Codes, HerbrandBase, QueryPattern, RowIndex, are_among
+from r2n.data.herbrand import Codes, HerbrandBase, QueryPattern, RowIndex, are_among, ranges
 from r2n.data.knowledge_base import KnowledgeBase
 from r2n.grounding.joins import MAX_GROUNDINGS
 from r2n.grounding.known_body import KnownBodyGrounder
@@ -67,7 +67,7 @@ def reached_from(steps: Sequence[csr_array]) -> np.ndarray:
     for last in range(len(steps)):
         walks = np.diff(steps[last].indptr).astype(np.float64)
         for step in reversed(steps[:last]):
-            walks = (step != 0) @ walks
+            walks = np.bincount(row_of_entries(step), walks[step.indices], minlength=size)
         total += np.minimum(walks, size)
     return total
 
@@ -90,6 +90,8 @@ def without_diagonal(matrix: csr_array) -> csr_array:
     """The matrix without the entries (x, x)."""
     rows = row_of_entries(matrix)
     kept = matrix.indices != rows
+    if kept.all():
+        return matrix
     starts = np.concatenate([[0], np.cumsum(np.bincount(rows[kept], minlength=len(matrix.indptr) - 1))])
     return csr_array((matrix.data[kept], matrix.indices[kept], starts), shape=matrix.shape)
 
@@ -197,9 +199,19 @@ class StepMatrices:
                 self._made[step, chain.distinct] = without_diagonal(made) if chain.distinct else made
         return [self._made[step, chain.distinct] for step in chain.steps]
 
-    def counts(self, chain: Chain) -> Iterator[tuple[int, csr_array]]:
-        """For each pair (x, y), how many ground rules of the chain conclude head(x, y); parts with their first x."""
-        return path_counts_in_parts(self.matrices(chain), chain.distinct, self.most)
+    def counts(self, chain: Chain, starts: np.ndarray | None = None) -> Iterator[tuple[int, csr_array]]:
+        """For each pair (x, y), how many ground rules of the chain conclude head(x, y); parts with their first x.
+
+        With `starts` (ascending), only the rows of these x are counted; the others are empty.
+        """
+        first, *others = self.matrices(chain)
+        if starts is not None:
+            sizes = np.zeros(len(first.indptr) - 1, first.indptr.dtype)
+            entries = ranges(first.indptr[starts], np.diff(first.indptr)[starts])[1]
+            sizes[starts] = np.diff(first.indptr)[starts]
+            filled = np.concatenate([[0], np.cumsum(sizes)])
+            first = csr_array((first.data[entries], first.indices[entries], filled), shape=first.shape)
+        return path_counts_in_parts([first, *others], chain.distinct, self.most)
 
     def through(self, chain: Chain) -> Iterator[tuple[int, csr_array]]:
         """For each fact f of the head (in the order of codes) and each constant c, how many ground rules have f in the
@@ -330,7 +342,8 @@ class RuleCounts:
         cls, store: Store, rules: Sequence[Rule], progress: Progress = no_progress, max_groundings: int = MAX_GROUNDINGS
     ) -> "RuleCounts":
         """Count the ground rules of some rules in what is known; `max_groundings` of one that is no chain."""
-        found = list(_rule_counts(store, rules, KnownBodyGrounder(max_groundings), progress))
+        grounder, matrices = KnownBodyGrounder(max_groundings), StepMatrices.within(store)
+        found = list(_rule_counts(store, rules, grounder, matrices, progress))
         codes, counts = (np.concatenate([np.zeros(0, np.int64), *(part[i] for part in found)]) for i in (0, 1))
         sizes = np.array([len(own) for own, _, _ in found], np.int64)
         order = np.argsort(codes, kind="stable")
@@ -340,6 +353,27 @@ class RuleCounts:
         starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         grounded = {j: through for j, (_, _, through) in enumerate(found) if through}
         return cls(store, tuple(rules), codes[order], rule, counts[order], inverse, starts, grounded)
+
+    def without_rules(self, names: Collection[str]) -> "RuleCounts":
+        """The counts with nothing of the rules of these names; the others keep their numbers."""
+        out = np.array([rule.name in names for rule in self.rules], bool)
+        kept = np.flatnonzero(~out[self.rule])
+        index = np.full(len(self.codes), -1, np.int64)
+        index[kept] = np.arange(len(kept))
+        inverse = index[self.inverse]
+        sizes = np.where(out, 0, np.diff(self.starts))
+        heads = {rule.atoms[rule.head_positions[0]].predicate for rule in self.rules if rule.name in names}
+        changed = {self.base.language.predicate_index(head) for head in heads}
+        return replace(
+            self,
+            codes=self.codes[kept],
+            rule=self.rule[kept],
+            counts=self.counts[kept],
+            inverse=inverse[inverse >= 0],
+            starts=np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
+            grounded={j: part for j, part in self.grounded.items() if not out[j]},
+            _by_pattern={key: found for key, found in self._by_pattern.items() if key[0] not in changed},
+        )
 
     @property
     def base(self) -> HerbrandBase:
@@ -351,6 +385,12 @@ class RuleCounts:
         """Whether each entry's atom is known to be true."""
         evidence = self.store.knowledge.evidence
         return are_among(self.codes, evidence.atoms[evidence.truth])
+
+    def rules_beside(self, atoms: Codes) -> list[str]:
+        """The names of rules that conclude something, but none of these atoms (ascending)."""
+        concluded = np.bincount(self.rule, minlength=len(self.rules))
+        inside = np.bincount(self.rule[are_among(self.codes, atoms)], minlength=len(self.rules))
+        return [self.rules[j].name for j in np.flatnonzero((concluded > 0) & (inside == 0)).tolist()]
 
     @cached_property
     def confidences(self) -> Float64[np.ndarray, " rules"]:
@@ -428,6 +468,114 @@ class RuleCounts:
         return StepMatrices.within(self.store)
 
 
+@dataclass(frozen=True, eq=False)
+class RowCounts:
+    """The counts of the rows that are asked for, counted when they are; `full` has those of all rows.
+
+    The numbers are the same. `without` are the names of rules that count nothing.
+    """
+
+    store: Store
+    rules: tuple[Rule, ...]
+    progress: Progress = no_progress
+    max_groundings: int = MAX_GROUNDINGS
+    without: frozenset[str] = frozenset()
+    source: "RowCounts | None" = None
+    _rows: dict[tuple[int, int], tuple[int, Codes, PatternCounts]] = field(default_factory=dict)
+
+    @cached_property
+    def full(self) -> RuleCounts:
+        """The counts of all atoms."""
+        if self.source is not None:
+            return self.source.full.without_rules(self.without)
+        return RuleCounts.from_store(self.store, self.rules, self.progress, self.max_groundings)
+
+    def without_rules(self, names: frozenset[str]) -> "RowCounts":
+        """The same with nothing of the rules of these names."""
+        return replace(self, without=names, source=self, _rows={})
+
+    def at(self, predicate: int, position: int, rows: Codes) -> PatternCounts:
+        """The counts of a query pattern, at least those of some rows."""
+        if "full" in (self.source or self).__dict__:
+            return self.full.by_pattern(predicate, position)
+        pattern = QueryPattern.from_base(self.store.base, predicate, position)
+        asked, known, found = self._rows.get((predicate, position)) or (0, np.zeros(0, np.int64), None)
+        rows = np.unique(rows[rows >= 0])
+        new = rows[~are_among(rows, known)]
+        if found is not None and not len(new):
+            return found
+        if asked == MOST_ASKED_ROWS or len(new) > pattern.rows_in_all // 2:  # one by one would take longer
+            first, end = pattern.bounds
+            new = np.setdiff1d(pattern.located(np.arange(first, end))[0], known)
+        counted = self._counted(pattern, new)
+        if found is not None:
+            columns = (np.concatenate([getattr(part, name) for part in (found, counted)]) for name in COLUMNS)
+            every = np.concatenate(
+                [np.repeat(part.index.rows, np.diff(part.index.starts)) for part in (found, counted)]
+            )
+            counted = _pattern_counts(pattern, every, *columns)
+        self._rows[predicate, position] = asked + 1, np.union1d(known, new), counted
+        return counted
+
+    def _counted(self, pattern: QueryPattern, rows: Codes) -> PatternCounts:
+        if self.source is not None:
+            found = self.source.at(pattern.predicate, pattern.position, rows)
+            out = np.array([rule.name in self.without for rule in self.rules], bool)
+            owner, entries = found.index.entries(rows)
+            kept = ~out[found.rules[entries]]
+            owner, entries = owner[kept], entries[kept]
+            return _pattern_counts(pattern, rows[owner], *(getattr(found, name)[entries] for name in COLUMNS))
+        numbers = self._numbers.get(self.store.language.predicates[pattern.predicate].name, [])
+        rules, grounder = [self.rules[j] for j in numbers], KnownBodyGrounder(self.max_groundings)
+        parts = list(_rule_counts(self.store, rules, grounder, self._matrices, no_progress, (pattern, rows)))
+        codes, counts = (np.concatenate([np.zeros(0, np.int64), *(part[i] for part in parts)]) for i in (0, 1))
+        rule = np.repeat(np.array(numbers, np.int64), [len(own) for own, _, _ in parts])
+        evidence = self.store.knowledge.evidence
+        is_fact = are_among(codes, evidence.atoms[evidence.truth])
+        return _pattern_counts(pattern, *pattern.located(codes), rule, counts, is_fact)
+
+    @cached_property
+    def _matrices(self) -> StepMatrices:
+        return StepMatrices.within(self.store)
+
+    @cached_property
+    def _numbers(self) -> dict[str, list[int]]:
+        """The rules (by number) that conclude atoms of each predicate."""
+        found = dict[str, list[int]]()
+        for j, rule in enumerate(self.rules):
+            found.setdefault(rule.atoms[rule.head_positions[0]].predicate, []).append(j)
+        return found
+
+    def conclude(self, codes: Codes, position: int = -1) -> Bool[np.ndarray, " atoms"]:
+        """Whether a rule concludes each atom; its row at `position` is counted."""
+        index, found = self.store.base.decode(codes)[0], np.zeros(len(codes), bool)
+        for predicate in np.unique(index).tolist():
+            own = np.flatnonzero(index == predicate)
+            rows = QueryPattern.from_base(self.store.base, predicate, position % len(self.store.base.shapes[predicate]))
+            counts = self.at(predicate, rows.position, rows.located(codes[own])[0])
+            held = np.repeat(counts.index.rows, np.diff(counts.index.starts)) + rows.stride * counts.candidates
+            found[own] = np.isin(codes[own], held)
+        return found
+
+
+COLUMNS = ("candidates", "rules", "counts", "is_fact")
+MOST_ASKED_ROWS = 3  # times that some rows of a pattern are counted; then all are
+
+
+def _pattern_counts(
+    pattern: QueryPattern,
+    rows: Codes,
+    candidates: np.ndarray,
+    rules: np.ndarray,
+    counts: np.ndarray,
+    is_fact: np.ndarray,
+) -> PatternCounts:
+    """Counts in the order of their rows, candidates and rules."""
+    order = np.lexsort((rules, candidates, rows))
+    columns = (column[order] for column in (candidates, rules, counts, is_fact))
+    return PatternCounts(pattern, RowIndex.from_rows(rows[order]), *columns, order=order)
+
+
 def _smallest(count: int) -> type[np.integer]:
     """The smallest integer type that can number so many items."""
     return np.int32 if count < 2**31 else np.int64
@@ -445,10 +593,19 @@ def _coded(base: HerbrandBase, name: str, columns: list[np.ndarray], rows: np.nd
 
 
 def _rule_counts(
-    store: Store, rules: Sequence[Rule], grounder: KnownBodyGrounder, progress: Progress
+    store: Store,
+    rules: Sequence[Rule],
+    grounder: KnownBodyGrounder,
+    matrices: StepMatrices,
+    progress: Progress,
+    some: tuple[QueryPattern, Codes] | None = None,
 ) -> Iterator[tuple[Codes, Int64[np.ndarray, " _"], tuple[_Through, ...]]]:
-    """The codes (ascending) that each rule concludes, their counts, and of a grounded rule what is left out of them."""
-    matrices, entries, base = StepMatrices.within(store), 0, store.base
+    """The codes (ascending) that each rule concludes, their counts, and of a grounded rule what is left out of them.
+
+    With `some` rows of a query pattern, only the codes in these, in any order, and nothing that is left out.
+    """
+    entries, base = 0, store.base
+    given = None if some is None else np.unique(some[0].given(some[1])[:, some[0].position - 1])  # of pairs, the other
     for done, rule in enumerate(rules):
         progress("count", done, len(rules))
         chain, through = as_chain(store.knowledge, rule), ()
@@ -456,13 +613,19 @@ def _rule_counts(
             position = rule.head_positions[0]
             atoms, head = grounder.ground_rule(store, rule).atoms, rule.atoms[position]
             parts: Iterator[tuple[np.ndarray, ...]] = iter([np.unique(atoms[:, position], return_counts=True)])
-            if _in_body(rule, head.predicate):
+            if some is not None:
+                parts = (
+                    (codes[inside], counts[inside]) for codes, counts in parts for inside in [_in_rows(codes, *some)]
+                )
+            elif _in_body(rule, head.predicate):
                 predicate = store.language.predicate_index(head.predicate)
                 patterns = [QueryPattern.from_base(base, predicate, i) for i in range(len(head.terms))]
                 through = tuple(_through_grounded(store, rule, atoms, pattern) for pattern in patterns)
         else:
-            rows = ((row_of_entries(part) + np.int64(first), part) for first, part in matrices.counts(chain))
-            parts = (_coded(base, chain.head, [own, part.indices], own, part.data)[1:] for own, part in rows)
+            chain = chain.backwards() if some is not None and some[0].position == 0 else chain
+            rows = ((row_of_entries(part) + np.int64(first), part) for first, part in matrices.counts(chain, given))
+            turn = -1 if chain.is_reversed else 1
+            parts = (_coded(base, chain.head, [own, part.indices][::turn], own, part.data)[1:] for own, part in rows)
         found: list[tuple[np.ndarray, ...]] = [(np.zeros(0, np.int64),) * 2]
         for part in parts:  # the codes ascend from each part of a chain to the next
             found.append(part)
@@ -471,6 +634,10 @@ def _rule_counts(
             store.ceiling.check(entries * BYTES_OF_ENTRY, what=what, hints=FEWER_RULES)
         codes, counts = map(np.concatenate, zip(*found, strict=True))
         yield codes, counts, through
+
+
+def _in_rows(codes: Codes, pattern: QueryPattern, rows: Codes) -> Bool[np.ndarray, " atoms"]:
+    return are_among(pattern.located(codes)[0], rows)
 
 
 def _through_grounded(store: Store, rule: Rule, atoms: np.ndarray, pattern: QueryPattern) -> _Through:

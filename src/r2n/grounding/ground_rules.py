@@ -85,7 +85,8 @@ def ground_each(
     rules, found = store.knowledge.theory.rules, list[GroundRules]()
     for done, rule in enumerate(rules):
         progress("ground", done, len(rules))
-        found.append(ground_rule(store, rule))
+        nothing = GroundRules(rule, np.zeros((0, len(rule.atoms)), np.int64), 0.0)
+        found.append(nothing if store.is_left_out(rule) else ground_rule(store, rule))
         needed = BYTES_TIMES_HELD * sum(part.atoms.nbytes for part in found)
         what = f"{counted(sum(map(len, found)), 'ground rule')} of {counted(len(found), 'rule')}"
         store.ceiling.check(needed, what=what, hints=CHEAPER_SETTINGS)

@@ -171,6 +171,7 @@ class Tables(ABC):
 
     theory: Theory
     candidates: Collection[str] = ()  # the predicates of which ground rules hold candidates alone
+    asks_closed = False  # whether closed atoms are asked, so that ground rules of these alone are laid out too
 
     @abstractmethod
     def relation(self, kind: Kind, predicate: str) -> Relation:
@@ -179,6 +180,10 @@ class Tables(ABC):
     @abstractmethod
     def domain(self, domain: Domain) -> Relation:
         """The constants of a domain."""
+
+    def is_left_out(self, rule: Rule) -> bool:
+        """Whether all atoms of the rule are closed: their truth is known, so that nothing asked depends on them."""
+        return not self.asks_closed and all(self.theory.is_closed(rule, i) for i in range(len(rule.atoms)))
 
     def domains(self, rule: Rule) -> tuple[Relation, ...]:
         """The domain of each of the rule's variables."""

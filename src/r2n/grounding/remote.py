@@ -373,7 +373,12 @@ def write_remote(
     rules, engine, parts = tables.theory.rules, tables.engine, list[RuleParts]()
     for number, rule in enumerate(rules):
         progress("ground", number, len(rules))
-        start, query, path = perf_counter(), rule_query(tables, grounder, rule), scratch / f"rule={number}"
+        path = scratch / f"rule={number}"
+        if tables.is_left_out(rule):
+            path.mkdir()
+            parts.append(RuleParts.from_folder(path, rule.name, 0.0))
+            continue
+        start, query = perf_counter(), rule_query(tables, grounder, rule)
         limit, select = grounder.max_groundings, ground_select(tables, query)
         if query.estimate() > limit // COUNT_FIRST:
             counted = exp.select(exp.alias_(exp.Count(this=exp.Star()), "n")).from_(select.copy().subquery("found"))

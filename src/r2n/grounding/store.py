@@ -120,9 +120,15 @@ class Store(Tables):
     """The tables of a knowledge base, each made at its first use: as arrays, and in an engine for large joins."""
 
     def __init__(
-        self, knowledge: KnowledgeBase, engine: Engine | None = None, ceiling: MemoryBudget = UNLIMITED
+        self,
+        knowledge: KnowledgeBase,
+        engine: Engine | None = None,
+        ceiling: MemoryBudget = UNLIMITED,
+        *,
+        asks_closed: bool = False,
     ) -> None:
         """Tables of `knowledge`, for large queries in `engine`, by default an embedded DuckDB."""
+        self.asks_closed = asks_closed
         self.knowledge, self.language, self.base = knowledge, knowledge.language, knowledge.base
         self.theory, self.candidates = knowledge.theory, knowledge.candidates
         self.engine, self.ceiling = engine or DuckDBEngine(ceiling.most), ceiling
@@ -177,6 +183,12 @@ class Store(Tables):
         kept = ~np.isin(evidence.atoms, codes)
         view.knowledge = replace(self.knowledge, evidence=Evidence(evidence.atoms[kept], evidence.truth[kept]))
         view._known, view._cut_from = {}, (self, codes)
+        return view
+
+    def with_closed(self) -> "Store":
+        """The store for which ground rules of closed atoms alone are laid out too."""
+        view = copy(self)
+        view.asks_closed = True
         return view
 
     def with_rules(self, rules: tuple[Rule, ...]) -> "Store":

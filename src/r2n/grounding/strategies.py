@@ -1,16 +1,18 @@
 """Grounding strategies by name, their estimates, and which queries they reach."""
 
+from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 import numpy as np
 
 from r2n.data.herbrand import Codes, are_among
-from r2n.errors import ConfigError, GroundingError
+from r2n.errors import ConfigError, GroundingError, counted
 from r2n.grounding.backward import BackwardGrounder
 from r2n.grounding.cache import KeptGrounder
 from r2n.grounding.full import FullGrounder
-from r2n.grounding.ground_rules import Grounder, Grounding
+from r2n.grounding.ground_rules import MOST_NAMED, Grounder, Grounding, distinct_codes
 from r2n.grounding.joins import TooManyRowsError, are_candidates, encode_substitutions, joined
 from r2n.grounding.known_body import KnownBodyGrounder
 from r2n.grounding.spark import SparkEngine, is_spark
@@ -62,6 +64,8 @@ class Size:
 def expected_size(store: Store, rule: Rule, strategy: str) -> Size:
     """The number of ground rules of a rule under full or known-body grounding: exact if that is cheap."""
     is_known_body = strategy == "known-body" and bool(rule.body)
+    if store.is_left_out(rule):
+        return Size(0, exact=True)
     query = (KnownBodyGrounder() if is_known_body else FullGrounder()).query(store, rule)
     box = store.box(query)
     if query.is_free:
@@ -78,6 +82,84 @@ def expected_size(store: Store, rule: Rule, strategy: str) -> Size:
             found = found[are_candidates(knowledge, rule, encode_substitutions(knowledge.base, rule, found))]
         return Size(len(found) * box, exact=True)
     return Size(estimate * box, exact=False)
+
+
+def expected_total(store: Store, rules: Iterable[Rule], strategy: str) -> Size:
+    """The number of ground rules of some rules under full or known-body grounding."""
+    sizes = [expected_size(store, rule, strategy) for rule in rules]
+    return Size(sum(size.count for size in sizes), all(size.exact for size in sizes))
+
+
+FEW_GROUND_RULES = 20_000  # full grounding costs little
+MOST_GROUND_RULES = 2_000_000  # an epoch over more takes very long
+MUCH_MORE = 20  # times as many ground rules
+MOST_TRIED = 200  # queries that strategies are tried on
+FEWEST_PARTS = 5  # of the facts, one of which is tried at a time: facts that are all unknown do not reach each other
+AS_MANY = 0.95  # of the queries that another strategy reaches
+
+
+@dataclass(frozen=True, slots=True)
+class Prospect:
+    """What a strategy would give: ground rules of an epoch, and the share of the queries that they conclude."""
+
+    strategy: str
+    size: Size
+    reached: float
+
+    def __str__(self) -> str:
+        return f"{self.strategy} {self.size}, which conclude {self.reached:.0%} of the queries"
+
+
+def chosen_strategy(store: Store, queries: Codes, options: GroundingOptions, atoms: int) -> tuple[str, str]:
+    """The strategy where nobody set one, and why: full if that fits, else the smaller one that reaches the queries.
+
+    `queries` stand for what is asked, and are not read as facts; `atoms` is how many a training asks. Known-body
+    grounding, over which one pass answers all, is preferred unless predicates that are asked stand in bodies: there a
+    training would find facts that no query will find.
+    """
+    rules = store.theory.rules
+    full, known = (expected_total(store, rules, strategy) for strategy in ("full", "known-body"))
+    reason = f"full grounding has {full} ground rules"
+    if full.count <= FEW_GROUND_RULES or full.count <= min(MOST_GROUND_RULES, MUCH_MORE * known.count):
+        return "full", reason
+    most = min(MOST_TRIED, len(store.knowledge.evidence) // FEWEST_PARTS)
+    sample = queries[:: -(-len(queries) // max(1, most)) or 1]
+    unknown, found = store.without(sample), list[Prospect]()
+    if len(sample) and known.count <= MOST_GROUND_RULES:
+        with suppress(GroundingError):
+            grounding = KnownBodyGrounder(min(MOST_GROUND_RULES, options.max_groundings)).ground(unknown)
+            heads = distinct_codes([part.atoms[:, list(part.rule.head_positions)] for part in grounding.ground_rules])
+            found.append(Prospect("known-body", known, float(np.mean(are_among(sample, heads)))))
+    if len(sample) and len(store.knowledge.evidence) * len(rules) <= MOST_WORK:
+        with suppress(GroundingError):
+            grounder = BackwardGrounder(options.width, options.depth, options.max_groundings)
+            members = np.concatenate(grounder.neighbourhoods(unknown, sample).members)
+            size = Size(round(len(members) / len(sample) * atoms), exact=False)
+            found.append(Prospect("backward", size, len(np.unique(members[:, 0])) / len(sample)))
+    reason += "".join(f", {part}" for part in found) or f", known-body {known}"
+    found = [part for part in found if part.size.count <= MOST_GROUND_RULES] or found
+    best = max((part.reached for part in found), default=0.0)
+    if not best:
+        return ("full" if full.count <= MOST_GROUND_RULES else "known-body"), reason
+    fitting = [part for part in found if part.reached >= AS_MANY * best]
+    asked = {store.language.predicates[i].name for i in np.unique(store.base.decode(queries)[0])}
+    in_bodies = any(rule.atoms[literal.position].predicate in asked for rule in rules for literal in rule.body)
+    preferred = "backward" if in_bodies else "known-body"
+    chosen = min(fitting, key=lambda part: part.size.count * (1 if part.strategy == preferred else MUCH_MORE))
+    return chosen.strategy, reason
+
+
+def ground_rules_left_out(store: Store, strategy: str) -> str | None:
+    """The number of ground rules of closed atoms alone, which are not laid out, and their rules."""
+    rules = [rule for rule in store.theory.rules if store.is_left_out(rule)]
+    size = expected_total(store.with_closed(), rules, "full" if strategy == "full" else "known-body")
+    if size.is_zero:
+        return None
+    names = ", ".join([*(rule.name for rule in rules[:MOST_NAMED]), *["..."] * (len(rules) > MOST_NAMED)])
+    return (
+        f"{size} ground rules of {counted(len(rules), 'rule')} ({names}) are left out: all their atoms are closed, so"
+        " that their truth is known"
+    )
 
 
 def mean_neighbourhood(store: Store, grounder: BackwardGrounder, sample: Codes) -> np.ndarray | None:

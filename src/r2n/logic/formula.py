@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from r2n.errors import Location
 
-KEYWORDS = frozenset({"domain", "predicate", "rule", "implicit", "closed", "open", "xor"})
+KEYWORDS = frozenset({"domain", "predicate", "rule", "implicit", "closed", "open", "functional", "xor"})
 PLAIN_NAME = re.compile(r"[^\W\d]\w*\Z")
 
 

@@ -34,7 +34,8 @@ class Predicate:
     """An n-ary predicate with a domain per position.
 
     `closed`: what is not a known fact is false; `closed_parts`: so are the atoms over these narrower domains.
-    `reciprocal_of` names the predicate whose atoms it has in the other direction.
+    `reciprocal_of` names the predicate whose atoms it has in the other direction. `functional`: the last position is
+    the value, of which the constants before it have one.
     """
 
     name: str
@@ -42,6 +43,7 @@ class Predicate:
     closed: bool = False
     closed_parts: tuple[tuple[Domain, ...], ...] = ()
     reciprocal_of: str | None = None
+    functional: bool = False
 
     @property
     def arity(self) -> int:

@@ -321,8 +321,11 @@ class TheoryBuilder(Transformer[Token, Theory]):
     def closed_world(self, _: list[None]) -> bool:
         return True
 
+    def functional(self, found: list[Token]) -> Token | None:
+        return found[0] if found else None
+
     def predicate(self, children: list[Any]) -> None:
-        (name, *tokens), closing = children
+        (name, *tokens), closing, functional = children
         if any(predicate.name == name for predicate in self.predicates):
             raise TheoryError(f"predicate '{name}' is declared twice", where=self._at(name))
         if str(name) == ANY_PREDICATE:
@@ -335,7 +338,12 @@ class TheoryBuilder(Transformer[Token, Theory]):
                 what = f"predicate '{name}': closed({', '.join(tokens)}) is no part of its domains"
                 hint = f"name one domain for each position, each a part of {', '.join(d.name for d in domains)}"
                 raise TheoryError(what, where=self._at(tokens[0]), hint=hint)
-        self.predicates.append(Predicate(str(name), domains, closing is True, tuple(parts)))
+        if functional and len(domains) < 2:
+            what = f"predicate '{name}' has one position, and a functional one has a value in its last position"
+            hint = f"write: predicate {name}({', '.join(d.name for d in domains)}, VALUE) functional"
+            raise TheoryError(what, where=self._at(functional), hint=hint)
+        is_closed, is_functional = closing is True, functional is not None
+        self.predicates.append(Predicate(str(name), domains, is_closed, tuple(parts), functional=is_functional))
 
     # terms and formulas
 
@@ -423,8 +431,8 @@ _WORDS = {
     "RBRACE": "'}'", "COMMA": "','", "COLON": "':'", "EQUAL": "'='", "VBAR": "'|'", "BANG": "'!'", "STAR": "'*'",
     "NAME": "a name", "STRING": "a quoted name", "NUMBER": "a number", "$END": "the end of the theory",
     "_DOMAIN": "'domain'", "_PREDICATE": "'predicate'", "_RULE": "'rule'", "_IMPLICIT": "'implicit'",
-    "_OPEN": "'open'", "_CLOSED": "'closed'", "_XOR": "'xor'", "__ANON_0": "'<->'", "__ANON_1": "'->'",
-    "__ANON_2": "'!='", "AMPERSAND": "'&'",
+    "_OPEN": "'open'", "_CLOSED": "'closed'", "_XOR": "'xor'", "FUNCTIONAL": "'functional'",
+    "__ANON_0": "'<->'", "__ANON_1": "'->'", "__ANON_2": "'!='", "AMPERSAND": "'&'",
 }  # fmt: skip
 _OF_OTHERS = (
     (re.compile(r"[vV](?=[\s!(])"), "or is written |"),

@@ -20,7 +20,7 @@ def printed_predicate(predicate: Predicate) -> str:
     closed = " closed" if predicate.closed else ""
     for part in predicate.closed_parts:
         closed += f" closed({', '.join(printed_name(domain.name) for domain in part)})"
-    return f"{printed_name(predicate.name)}({domains}){closed}"
+    return f"{printed_name(predicate.name)}({domains}){closed}{' functional' * predicate.functional}"
 
 
 ANY_PREDICATE = "*"

@@ -30,7 +30,7 @@ MOST_NAMED = 5
 MOST_ROWS = 50
 LONGEST_NAME = 200
 BAR = 80  # pixels
-PREDICTED = ("probability", "known", "closed", "network", "logit", "spread", "reached")
+PREDICTED = ("probability", "share", "known", "closed", "network", "logit", "spread", "reached")
 FIXED = frozenset({"row", "rank", "predicate", "question", "atom", "label", *PREDICTED})
 """Columns that tables of answers have besides those of the arguments."""
 
@@ -71,7 +71,8 @@ class Answer:
     A `known` atom has the probability of what is known; a `closed` one that is no fact is false, and has 0. `network`
     is the probability that the network predicts, calibrated if there is a calibration, and `logit` the logit before
     that; of an ensemble it is the mean, and `spread` its standard deviation. `reached`: a ground rule holds the atom
-    (or the network reads no rules).
+    (or the network reads no rules). These say whether the atom is true; `share` says how probably it is the answer to
+    a question with one `?`: over all candidates that are not known it adds up to 1.
     """
 
     atom: str
@@ -84,6 +85,7 @@ class Answer:
     spread: float | None = None
     predicate: str = ""
     constants: tuple[str, ...] = ()
+    share: float | None = None
 
     @property
     def question(self) -> str:
@@ -123,6 +125,7 @@ class Answers(Sequence[Answer]):
     is_refused: Bool[np.ndarray, " atoms"]
     network: Float64[np.ndarray, " atoms"]
     spread: Float64[np.ndarray, " atoms"] | None = None
+    share: Float64[np.ndarray, " atoms"] | None = None
     calibration: Calibrated | None = None
     columns: tuple[str, ...] = ()
     asked: int = 0
@@ -147,11 +150,13 @@ class Answers(Sequence[Answer]):
         spread = [None] * len(known) if self.spread is None else self.spread.tolist()
         numbers = (part.tolist() for part in (self.closed, self.network, self.logits, self.reached))
         columns = self.base.names(self.atoms), self.probability.tolist(), known, *numbers, spread
-        return tuple(Answer(*row, *part) for *row, part in zip(*columns, self.base.parts(self.atoms), strict=True))
+        shares = [None] * len(known) if self.share is None else [s if s == s else None for s in self.share.tolist()]
+        rows = zip(*columns, self.base.parts(self.atoms), shares, strict=True)
+        return tuple(Answer(*row, *part, share=share) for *row, part, share in rows)
 
     def kept(self, which: Bool[np.ndarray, " atoms"] | Int64[np.ndarray, " kept"]) -> "Answers":
         """Some rows, by a mask or by their indices."""
-        columns = {part.name: getattr(self, part.name) for part in fields(self)[1:9]}
+        columns = {part.name: getattr(self, part.name) for part in fields(self)[1:10]}
         return replace(self, **{name: part if part is None else part[which] for name, part in columns.items()})
 
     def ranked(self, top: int | None = None) -> "Answers":
@@ -194,13 +199,23 @@ class Answers(Sequence[Answer]):
                 str(number),
                 f"<code><bdi>{escape(shortened(printable(item.atom), LONGEST_NAME))}</bdi></code>",
                 escape(probability_text(item.probability)),
+                *([] if self.share is None else ["" if item.share is None else probability_text(item.share)]),
                 f'<svg width="{BAR}" height="8" aria-hidden="true">{track}<rect {filled}/></svg>',
                 escape(known_text(item)),
                 escape(probability_text(item.network)),
                 *([] if item.spread is None else [f"{item.logit:.2f} ± {item.spread:.2f}"]),
             ]
             rows.append("".join(["<tr>", *(f'<td style="text-align:left">{cell}</td>' for cell in cells), "</tr>"]))
-        heads = ["", "atom", "probability", "", "known", "predicted", *["logit ± spread"] * (self.spread is not None)]
+        heads = [
+            "",
+            "atom",
+            "probability",
+            *["share"] * (self.share is not None),
+            "",
+            "known",
+            "predicted",
+            *["logit ± spread"] * (self.spread is not None),
+        ]
         head = "".join(f'<th scope="col" style="text-align:left">{text}</th>' for text in heads)
         texts = [
             f"{counted(len(self), 'answer')} to {counted(self.asked, 'atom')} asked",
@@ -208,7 +223,9 @@ class Answers(Sequence[Answer]):
             *[f"{counted(self.left_out, 'atom')} left out, which nothing is known of"] * bool(self.left_out),
             *[f"{counted(self.hidden, 'atom')} not shown, known already"] * bool(self.hidden),
             *[f"{counted(self.refused, 'atom')} of new constants cannot be answered"] * bool(self.refused),
-            "not calibrated" if self.calibration is None else self.calibration.in_words,
+            "probability: that the atom is true, "
+            + ("not calibrated" if self.calibration is None else self.calibration.in_words),
+            *["share: that it is the answer, among all candidates that are not known"] * (self.share is not None),
         ]
         table = f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
         return f'<div style="overflow-x:auto">{table}<p>{escape("; ".join(texts))}</p></div>'
@@ -225,13 +242,16 @@ class Answers(Sequence[Answer]):
         for i, name in enumerate(self.columns or unnamed_arguments(arity)):
             part = ids[:, i] if i < ids.shape[1] else np.full(len(self), -1)
             columns[name] = constants.take(pa.array(part, pa.int64(), mask=part < 0))
-        refused = self.is_refused
+        refused, shares = self.is_refused, self.share
+        if shares is None and self.calibration is not None and self.calibration.share is not None:
+            shares = np.full(len(self), np.nan)  # all tables of a model have the same columns
         return pa.table(
             {
                 "rank": pa.array(np.arange(1, len(self) + 1), pa.int64()),
                 "predicate": pa.array([p.name for p in language.predicates], pa.string()).take(pa.array(index)),
                 **columns,
                 "probability": pa.array(self.probability, mask=refused),
+                **({} if shares is None else {"share": pa.array(shares, mask=refused | np.isnan(shares))}),
                 "known": pa.array(self.truths == 1, mask=~self.is_asserted),
                 "closed": self.closed,
                 "network": pa.array(self.network, mask=refused),

@@ -1,6 +1,7 @@
 """Calibration of the probabilities of a run."""
 
 import json
+from collections.abc import Iterator
 from dataclasses import asdict, replace
 from itertools import islice
 
@@ -9,14 +10,22 @@ import torch
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from r2n.data.herbrand import Codes, HerbrandBase
+from r2n.data.herbrand import Codes, HerbrandBase, QueryPattern, are_among
 from r2n.data.knowledge_base import Evidence
 from r2n.data.problem import TRAIN
 from r2n.errors import CheckpointError, DataError, counted
 from r2n.evaluation.by_query import RankedQueries
-from r2n.evaluation.calibrate import FEWEST_LABELS, Calibrated, fit_temperature, unless_contradicted, warmed
+from r2n.evaluation.calibrate import (
+    FEWEST_LABELS,
+    Calibrated,
+    fit_in_rows,
+    fit_share,
+    fit_temperature,
+    unless_contradicted,
+    warmed,
+)
 from r2n.evaluation.metrics import drawn
-from r2n.evaluation.ranking import EvaluationOptions, Filter, rank
+from r2n.evaluation.ranking import EvaluationOptions, Filter, probabilities, rank, row_scores, standing
 from r2n.files import read_file
 from r2n.model.run import Run
 from r2n.network.r2n import R2N
@@ -24,10 +33,11 @@ from r2n.scoring import AtomLogits
 from r2n.store.checkpoint import checkpoint_digest, write_atomically
 from r2n.store.folder import RunFolder, digest
 from r2n.training.batches import Step
-from r2n.training.negatives import corrupted_facts, corruption_groups, corruptions
+from r2n.training.negatives import asked_positions, corrupted_facts, corruption_groups, corruptions
 
 FORMAT = 1
 MOST_FACTS = 500  # of a ranking's validation
+FIRST = 10  # others of a row that are all asked: those with the highest logits
 CORRUPTIONS = 20  # of each, at each position
 MOST_RANKED = 100  # facts, to see how often the first answer is right
 LEAST_SHARE = 0.5  # of that, the mean probability of right first answers
@@ -64,13 +74,18 @@ def calibrate(run: Run) -> Calibrated | None:
     if fitted is None:
         return None
     fitted = replace(fitted, on_validation=fitted is not hidden)
+    has_rows = logits.full_pass is not None or not logits.model.layers  # else each candidate is grounded
+    share = _share(run, logits) if has_rows and compares else None
     if fitted.is_as_trained and not fitted.why_not:
-        return unless_contradicted(fitted, found, valid.truth, weights, words)
-    return _in_bounds(fitted, run, logits, valid.atoms[valid.truth]) if is_drawn else fitted
+        return replace(unless_contradicted(fitted, found, valid.truth, weights, words), share=share)
+    if compares and has_rows and fitted is not hidden:
+        fitted = _with_rows(fitted, run, logits)
+    fitted = _in_bounds(fitted, run, logits, valid.atoms[valid.truth]) if is_drawn else fitted
+    return replace(fitted, share=share)
 
 
 def _in_bounds(fitted: Calibrated, run: Run, logits: AtomLogits, facts: Codes) -> Calibrated:
-    """A calibration on corruptions, unless it makes right answers improbable: then none.
+    """A calibration on true facts alone, unless it makes right answers improbable: then none.
 
     Of validation facts that come first in their rows, the mean probability is at least a half (`LEAST_SHARE`) of the
     share of facts that come first. It is not where corruptions are often true, or where the logits of rows are so far
@@ -90,7 +105,9 @@ def _in_bounds(fitted: Calibrated, run: Run, logits: AtomLogits, facts: Codes) -
     first = report.by_query.atoms[report.by_query.realistic == 1]
     if len(first) < FEWEST_LABELS:
         return fitted
-    mean, share = float(fitted(logits(first)).mean()), report.metrics["hits@1"]
+    train, share = problem.train, report.metrics["hits@1"]
+    known = train.atoms[train.truth]
+    mean = float(probabilities(fitted, logits, first, logits(first), base=base, known=known).mean())
     if mean >= LEAST_SHARE * share:
         return fitted
     why = f"fitted on {fitted.fitted_on}, right first answers would have a mean probability of {mean:.3f}, though"
@@ -120,8 +137,7 @@ def _with_corruptions(run: Run, logits: AtomLogits) -> tuple[Evidence, np.ndarra
     """
     base, options, generator = run.problem.knowledge.base, run.options, np.random.default_rng(0)
     valid, train = run.problem.valid.atoms, run.problem.train
-    widest = max((max(shape, default=1) for shape in base.shapes), default=1)
-    most = MOST_FACTS if logits.model.counted is None else MOST_SCORES // (4 * CORRUPTIONS * widest)
+    most = MOST_FACTS if logits.model.counted is None else MOST_SCORES // (4 * CORRUPTIONS * _widest(base))
     facts = valid[drawn(len(valid), max(1, min(MOST_FACTS, most)), 0)]
     known = np.concatenate([valid, train.atoms[train.truth]])
     atoms, weights = [np.zeros(0, np.int64)], [np.zeros(0)]
@@ -136,6 +152,80 @@ def _with_corruptions(run: Run, logits: AtomLogits) -> tuple[Evidence, np.ndarra
     asked, back = np.unique(codes[codes >= 0], return_inverse=True)
     truth, stands_for = np.isin(asked, valid), np.bincount(back, share[codes >= 0], len(asked))
     return Evidence(asked, truth), stands_for / (stands_for[truth].mean() if truth.any() else 1.0)
+
+
+def _rows_of_facts(run: Run, logits: AtomLogits, most: int) -> Iterator[tuple[Codes, np.ndarray, np.ndarray]]:
+    """The candidates of some validation facts' rows that are not known, their logits, and which are validation facts.
+
+    The rows are those that training would compare, but of both positions where there are reciprocals.
+    """
+    base, options, train = run.problem.knowledge.base, run.options, run.problem.train
+    valid, known = run.problem.valid.atoms[run.problem.valid.truth], train.atoms[train.truth]
+    facts = valid[drawn(len(valid), max(1, most), 0)]
+    for part, positions in corrupted_facts(base, facts, options.training):
+        for i in np.unique(base.decode(part)[0]).tolist():
+            for position in asked_positions(None if options.grounding.reciprocal else positions, len(base.shapes[i])):
+                pattern = QueryPattern.from_base(base, i, position)
+                own = part[slice(*np.searchsorted(part, pattern.bounds))]
+                for row in np.unique(pattern.located(own)[0]):
+                    codes = row + pattern.stride * np.arange(pattern.candidates)
+                    is_open = ~are_among(codes, known)
+                    scores = row_scores(logits, pattern, np.array([row]))[0].astype(np.float64)
+                    yield codes[is_open], scores[is_open], are_among(codes[is_open], valid)
+
+
+def _with_candidates(run: Run, logits: AtomLogits) -> tuple[Evidence, np.ndarray]:
+    """Validation facts and candidates of their rows, with for how many each stands.
+
+    Of each row these are all validation facts, those with the highest logits (`FIRST`), and some of the others.
+    """
+    generator, widest = np.random.default_rng(0), _widest(run.problem.knowledge.base)
+    atoms, weights, truths = [np.zeros(0, np.int64)], [np.zeros(0)], [np.zeros(0, bool)]
+    most = min(MOST_FACTS, MOST_SCORES // (2 * (FIRST + CORRUPTIONS) * widest))
+    for codes, scores, truth in _rows_of_facts(run, logits, most):
+        false = np.flatnonzero(~truth)[np.argsort(-scores[~truth], kind="stable")]
+        some = generator.permutation(false[FIRST:])[:CORRUPTIONS]
+        chosen = [np.flatnonzero(truth), false[:FIRST], some]
+        atoms += [codes[part] for part in chosen]
+        truths += [truth[part] for part in chosen]
+        shares = (1.0, 1.0, len(false[FIRST:]) / max(1, len(some)))
+        weights += [np.full(len(part), share) for part, share in zip(chosen, shares, strict=True)]
+    asked, first, back = np.unique(np.concatenate(atoms), return_index=True, return_inverse=True)
+    truth, stands_for = np.concatenate(truths)[first], np.bincount(back, np.concatenate(weights), len(asked))
+    return Evidence(asked, truth), stands_for / (stands_for[truth].mean() if truth.any() else 1.0)
+
+
+def _widest(base: HerbrandBase) -> int:
+    return max((max(shape, default=1) for shape in base.shapes), default=1)
+
+
+def _with_rows(fitted: Calibrated, run: Run, logits: AtomLogits) -> Calibrated:
+    """The calibration with what rows tell, if labels that it is not fitted to are likelier by it."""
+    problem, valid = run.problem, run.problem.valid
+    asked, weights = (valid, np.ones(len(valid))) if not valid.truth.all() else _with_candidates(run, logits)
+    base, train, found = problem.knowledge.base, problem.train, logits(asked.atoms)
+    own, groups = (
+        standing(logits, asked.atoms, base, train.atoms[train.truth]),
+        query_groups(base, asked.atoms, asked.truth),
+    )
+    by_rows = fit_in_rows(found, own, asked.truth, groups, weights)
+    if not by_rows or valid is asked:
+        return replace(fitted, by_rows=by_rows)
+    facts = int(asked.truth.sum())
+    words = f"{counted(facts, 'validation fact')} and {counted(len(asked) - facts, 'candidate')} of their rows"
+    return replace(fitted, by_rows=by_rows, fitted_on=words)
+
+
+def _share(run: Run, logits: AtomLogits) -> float | None:
+    """The temperature of rows at which their validation facts are likeliest; other such facts are no candidates."""
+    most = min(MOST_FACTS, MOST_SCORES // (2 * _widest(run.problem.knowledge.base)))
+    answered = [
+        (np.append(scores[~truth], own), int((~truth).sum()))
+        for _, scores, truth in _rows_of_facts(run, logits, most)
+        for own in scores[truth]
+        if not truth.all()
+    ]
+    return fit_share(answered)
 
 
 def _on_hidden_facts(run: Run, logits: AtomLogits) -> Calibrated | None:
@@ -198,11 +288,13 @@ def read_calibration(folder: RunFolder, seeds: range) -> Calibrated | None:
             raise CheckpointError(f"{path} was changed: its checksum is wrong", hint=HINT)
         values = [document[name] for name in ("temperature", "shift", "fitted_on")]
         on_validation = bool(document.get("on_validation", True))  # a file that does not say: it may have been
-        found = Calibrated(*values, why_not=document.get("why_not", ""), on_validation=on_validation)
+        more = {name: document[name] for name in ("why_not", "share") if name in document}
+        by_rows = {name: tuple(map(float, each)) for name, each in document.get("by_rows", {}).items()}
+        found = Calibrated(*values, on_validation=on_validation, by_rows=by_rows, **more)
         weights = document["weights"]
     except OSError as error:
         raise CheckpointError(f"{path} cannot be read: {error.strerror}", hint=HINT) from error
-    except (ValueError, KeyError, TypeError, RecursionError, DataError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, DataError) as error:
         raise CheckpointError(f"{path} is damaged", hint=HINT) from error
     if weights != _weights(folder, seeds):
         raise CheckpointError(f"{path} was fitted on other weights than those of the run", hint=HINT)

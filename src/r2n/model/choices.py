@@ -7,16 +7,19 @@ import numpy as np
 
 from r2n.components import input_layers
 from r2n.data.herbrand import QueryPattern, closed_atoms
-from r2n.data.knowledge_base import KnowledgeBase
+from r2n.data.knowledge_base import KnowledgeBase, as_trained
 from r2n.data.problem import Problem
 from r2n.data.validation import contradictions
 from r2n.errors import counted
 from r2n.grounding.counting import is_counted
+from r2n.grounding.store import Store
+from r2n.grounding.strategies import chosen_strategy
 from r2n.options import Options
 from r2n.training.negatives import count_negatives
 
 MANY_NEGATIVES = 200_000  # corruptions of all facts: above, one step over all of them takes seconds
 MANY_CONSTANTS = 15_000  # above, a step compares facts with some constants instead of all
+FEWEST_FACTS = 50  # of a small graph that is asked row by row
 FEW_LABELS = 10  # true facts to a false one: above, the false facts of a pair are not all its negatives
 FEW_FACTS_A_ROW = 2.0  # times the fewest: positions whose rows hold more are not for corruption
 SETTLING = frozenset(
@@ -36,18 +39,53 @@ class Choice:
         return f"{self.key} = {self.value} ({self.reason})"
 
 
-def choose_options(problem: Problem, options: Options) -> tuple[Options, tuple[Choice, ...]]:
-    """The options with what nobody set chosen, and the choices made."""
-    made: list[Choice] = []
-    wide = [predicate for predicate in problem.knowledge.language.predicates if predicate.arity > 2]
+Chosen = tuple[Options, tuple[Choice, ...]]
+"""Options with what nobody set chosen, and the choices made."""
+
+
+def choose_options(problem: Problem, options: Options, *, has_encoders: bool = False) -> Chosen:
+    """The first of the `alternatives`."""
+    return alternatives(problem, options, has_encoders=has_encoders)[0]
+
+
+def alternatives(problem: Problem, options: Options, *, has_encoders: bool = False) -> list[Chosen]:
+    """The options with what nobody set chosen: more than once if only a training can tell which choice is better.
+
+    `has_encoders`: the caller gives modules for features, which the regression on features would not read.
+    """
+    predicates = problem.knowledge.language.predicates
+    wide = [predicate for predicate in predicates if predicate.arity > 2]
     first = [Choice("model.input", "distmult", f"{wide[0].name} has {wide[0].arity} positions")] if wide else []
-    for choice in (*first, *(_for_rows if _asks_for_rows(problem, options) else _for_labels)(problem, options)):
-        section, _, key = choice.key.partition(".")
-        current = getattr(options, section)
-        if key not in current.model_fields_set and getattr(current, key) != choice.value:
-            made.append(choice)
-    made = _withdrawn(problem, options, made)
-    return _with_choices(options, made), tuple(made)
+    if not _asks_for_rows(problem, options):
+        recipes = [(*first, *_for_labels(problem, options, has_encoders=has_encoders))]
+    else:
+        negatives = count_negatives(problem.knowledge.base, problem.knowledge.evidence, options.training)
+        recipes, is_chained = [(*first, *_for_rows(problem, options))], _asks_for_chains(problem)
+        if negatives <= MANY_NEGATIVES and is_chained:
+            by_layers = (*first, *_for_labels(problem, options, has_encoders=has_encoders))
+            recipes = [*recipes, by_layers] if "valid" in problem.queries else [by_layers]
+    found = []
+    for recipe in recipes:
+        made: list[Choice] = []
+        for choice in recipe:
+            section, _, key = choice.key.partition(".")
+            current = getattr(options, section)
+            if key not in current.model_fields_set and getattr(current, key) != choice.value:
+                made.append(choice)
+        made = _withdrawn(problem, options, made)
+        found.append((_with_choices(options, made), tuple(made)))
+    return found
+
+
+def _asks_for_chains(problem: Problem) -> bool:
+    """Whether a rule concludes from what is asked: then one answer may rest on others, which counting does not see."""
+    base = problem.knowledge.base
+    asked = np.unique(np.concatenate([base.decode(queries.atoms)[0] for queries in problem.queries.values()]))
+    names = {base.language.predicates[i].name for i in asked.tolist()}
+    bodies = (
+        {rule.atoms[literal.position].predicate for literal in rule.body} for rule in problem.knowledge.theory.rules
+    )
+    return any(names & body for body in bodies)
 
 
 def _with_choices(options: Options, choices: list[Choice]) -> Options:
@@ -84,7 +122,9 @@ def _asks_for_rows(problem: Problem, options: Options) -> bool:
         return False
     if any(rule.is_implicit for rule in knowledge.theory.rules):
         return False
-    return count_negatives(knowledge.base, knowledge.evidence, options.training) > MANY_NEGATIVES
+    is_large = count_negatives(knowledge.base, knowledge.evidence, options.training) > MANY_NEGATIVES
+    are_counted = bool(knowledge.theory.rules) and all(map(is_counted, knowledge.theory.rules))
+    return is_large or (are_counted and int(knowledge.evidence.truth.sum()) >= FEWEST_FACTS)
 
 
 def _for_rows(problem: Problem, options: Options) -> Iterator[Choice]:
@@ -128,8 +168,10 @@ def _for_rows(problem: Problem, options: Options) -> Iterator[Choice]:
         yield Choice("training.patience", 2 * every, "there are validation queries")
 
 
-def _for_labels(problem: Problem, options: Options) -> Iterator[Choice]:
+def _for_labels(problem: Problem, options: Options, *, has_encoders: bool) -> Iterator[Choice]:
     """What is asked as false: labelled facts, and where facts exclude others, which is read off the facts."""
+    if not has_encoders and _reads_off_attributes(problem, options):
+        yield from _for_attributes(problem)
     labels_only, training = options.training.labels_only, options.training
     settled = training.model_fields_set & {"corrupted_positions", "negatives", "labels_only"}
     if not training.compares_facts and not settled:
@@ -139,9 +181,85 @@ def _for_labels(problem: Problem, options: Options) -> Iterator[Choice]:
             f"{name} has {true:,} true and {false:,} false ones" for name, (true, false) in labels.items()
         )
         yield Choice("training.labels_only", labels_only, f"labelled false facts are the negatives: {counts}")
-    positions = corrupted_positions(problem.knowledge, labels_only)
-    if positions is not None:
+    arity = {predicate.name: predicate.arity for predicate in problem.knowledge.language.predicates}
+    asked = {tuple(i - arity[name] for i in positions) for name, positions in problem.ask.items()}
+    if len(asked) == 1:
+        yield Choice("training.corrupted_positions", asked.pop(), "queries.ask")
+    elif positions := corrupted_positions(problem.knowledge, labels_only):
         yield Choice("training.corrupted_positions", positions, "the other positions of a fact take several constants")
+    reads_rules = options.model.has_layers and options.model.rules == "layers" and problem.knowledge.theory.rules
+    if reads_rules and not options.grounding.model_fields_set & {"strategy", "kept"}:
+        knowledge = as_trained(problem.knowledge, options.grounding)
+        sampling = training.model_copy(update={"labels_only": labels_only})
+        open_atoms = problem.train.atoms[~closed_atoms(knowledge.base, problem.train.atoms)]
+        asked = open_atoms
+        if len(problem.valid):
+            asked = problem.valid.atoms[~closed_atoms(knowledge.base, problem.valid.atoms)]
+        atoms = len(open_atoms) + count_negatives(knowledge.base, knowledge.evidence, sampling)
+        store = Store(knowledge, asks_closed=training.reads_closed)
+        yield Choice("grounding.strategy", *chosen_strategy(store, asked, options.grounding, atoms))
+
+
+ATTRIBUTE_OPTIONS = frozenset(
+    [
+        "input",
+        "layers",
+        "reasoner",
+        "aggregation",
+        "residual",
+        "evidence_input",
+        "input_score",
+        "dim",
+        "rules",
+        "output",
+    ]
+)
+MOST_VALUES = 50  # constants that a functional predicate gives to others
+
+
+def _reads_off_attributes(problem: Problem, options: Options) -> bool:
+    """Whether all that is asked are attributes: of one constant, one of few values, or of a pair with features.
+
+    A vector that is learned for a constant has then nothing to learn from but the label that it is asked for.
+    """
+    knowledge, base = problem.knowledge, problem.knowledge.base
+    settled = options.model.model_fields_set & ATTRIBUTE_OPTIONS or options.training.model_fields_set & (
+        SETTLING | {"optimiser", "learning_rate", "batch_size"}
+    )
+    if settled or any(rule.is_implicit for rule in knowledge.theory.rules):
+        return False
+    codes = np.concatenate([knowledge.evidence.atoms, *(queries.atoms for queries in problem.queries.values())])
+    asked = np.unique(base.decode(codes[~closed_atoms(base, codes)])[0]).tolist()
+    described = {name for name, features in knowledge.features.items() if len(features)}
+    for predicate in (base.language.predicates[i] for i in asked):
+        is_value = predicate.functional and len(base.language.members(predicate.domains[-1])) <= MOST_VALUES
+        are_described = all(domain.name in described for domain in predicate.domains)
+        if not (predicate.arity == 1 or is_value or (predicate.arity == 2 and are_described)):
+            return False
+    return bool(asked)
+
+
+def _for_attributes(problem: Problem) -> Iterator[Choice]:
+    """A regression on features, and reasoning layers that read what is known instead of learned vectors."""
+    why = "attributes are asked for: constants are read by their features and by what is known of them"
+    yield Choice("model.input", "regression", why)
+    if not problem.knowledge.theory.rules:
+        yield Choice("model.reasoner", "none", "there is no rule")
+        yield Choice("training.epochs", 1, "the regression is fitted before the training")
+        return
+    yield Choice("model.evidence_input", "add", why)
+    yield Choice("model.input_score", True, "rules add to what the features say")
+    yield Choice("model.aggregation", "root", "how many say so counts")
+    yield Choice("model.residual", True, "for layers that add")
+    yield Choice("model.layers", 2, "for layers that add")
+    yield Choice("model.dim", 16, "for layers that add")
+    yield Choice("training.hiding", 0.5, "a label is asked only where it is not read")
+    yield Choice("training.semantic_weight", 0.0, "labels alone are learned")
+    if "valid" in problem.queries:
+        yield Choice("training.validate_every", 5, "there are validation queries")
+        yield Choice("training.patience", 60, "there are validation queries")
+    else:
+        yield Choice("training.epochs", 100, "there are no validation queries to say when to stop")
 
 
 def labelled_predicates(knowledge: KnowledgeBase) -> dict[str, tuple[int, int]]:

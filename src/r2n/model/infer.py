@@ -4,12 +4,13 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from scipy.special import expit, logit
+from scipy.special import logit
 
 from r2n.data.herbrand import Codes
 from r2n.data.problem import Problem
 from r2n.errors import ConfigError
 from r2n.evaluation.report import Report, classify
+from r2n.grounding.store import Store
 from r2n.grounding.strategies import make_grounder
 from r2n.model.model import Model
 from r2n.network.belief_propagation import Clash, Method, find_clash, infer, log_beliefs
@@ -59,7 +60,8 @@ def believe(
 ) -> Marginals:
     """Ground the rules and iterate; unknown atoms start at `prior`, or at the probability by a trained network."""
     knowledge = problem.knowledge
-    graph = GroundedOnDemand.from_knowledge(knowledge, make_grounder(options.grounding)).around(asked)
+    source = GroundedOnDemand(Store(knowledge, asks_closed=True), make_grounder(options.grounding))  # facts may clash
+    graph = source.around(asked)
     states = known_states(knowledge.base, graph.atoms, problem.train)
     start = torch.full((len(graph.atoms),), prior, dtype=torch.float64)
     if trained is not None:
@@ -70,7 +72,7 @@ def believe(
             hint = "give the run of a network that was trained on this problem"
             raise ConfigError("the run is of another problem: its constants, domains or predicates differ", hint=hint)
         logits = trained.scores(graph.atoms.numpy())
-        start = torch.from_numpy((trained.calibration or expit)(logits))
+        start = torch.from_numpy(trained.probabilities(graph.atoms.numpy(), logits))
     start = torch.where(states == UNKNOWN, start, (states == TRUE).double())
     clash = find_clash(graph, states.numpy() - 1)
     beliefs = infer(graph, log_beliefs(start), method=method, iterations=iterations, damping=damping)

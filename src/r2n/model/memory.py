@@ -173,7 +173,7 @@ def make_source(
         return Counted(source, Store(knowledge, ceiling=ceiling), rules, progress, grounding.max_groundings)
     if not options.model.has_layers and not (to_train and options.training.regularisation != "off"):
         return Ungrounded()
-    store = Store(knowledge, make_engine(memory=ceiling.most), ceiling)
+    store = Store(knowledge, make_engine(memory=ceiling.most), ceiling, asks_closed=options.training.reads_closed)
     return GroundedOnDemand(store, make_grounder(grounding), progress)
 
 

@@ -11,17 +11,17 @@ from shutil import copytree
 import numpy as np
 import torch
 from jaxtyping import Bool, Float64
-from scipy.special import expit
+from scipy.special import expit, logsumexp
 from torch import Tensor, nn
 
 from r2n.data.atom_text import parse_atom
 from r2n.data.features import constant_labels
-from r2n.data.herbrand import Codes, HerbrandBase, closed_atoms
+from r2n.data.herbrand import Codes, HerbrandBase, QueryPattern, are_among, closed_atoms
 from r2n.data.knowledge_base import Evidence, GivenFeatures, KnowledgeBase, as_trained, constant_ids, reciprocal_codes
 from r2n.data.problem import Problem
 from r2n.errors import CheckpointError, ConfigError, DataError, R2NError, counted, refusing
 from r2n.evaluation.calibrate import Calibrated
-from r2n.evaluation.ranking import DEFAULT_OPTIONS, EvaluationOptions, row_memory
+from r2n.evaluation.ranking import DEFAULT_OPTIONS, EvaluationOptions, probabilities, row_memory, row_scores, standing
 from r2n.evaluation.report import NOT_COMPARED, Report, Score
 from r2n.explanation.counterfactuals import ExplainedModel, WhatIf
 from r2n.explanation.explain import explain
@@ -232,6 +232,7 @@ class Model:
         """
         options = replace(options, calibration=self.calibration, memory=row_memory(self.memory))
         compared, said = self.baselines if baselines else None, progress or self.progress
+        _ = self.source.counts  # of all rows at once: one by one would take longer
         report = evaluate_split(
             self.scores, self.problem, split, said, options=options, baselines=compared, training=self.options
         )
@@ -265,7 +266,7 @@ class Model:
         if not codes:
             return [part for part in atoms if isinstance(part, DataError)]
         union = codes[0] if len(codes) == 1 else np.unique(np.concatenate(codes))
-        every, found = self.columns(union), list[Answers | DataError]()
+        every, found = self._columns(union), list[Answers | DataError]()
         is_filtered = bool(self.network.layers) and self.reachable_atoms is None
         for question, part in zip(questions, atoms, strict=True):
             if isinstance(part, DataError):
@@ -280,7 +281,7 @@ class Model:
             shown = own.kept(own.truths < 0) if question.unknown else own
             columns, refused = self.argument_names([question.predicate.name]), int(own.is_refused.sum())
             counts = {"left_out": len(question) - len(own), "hidden": len(own) - len(shown)}
-            ranked = shown.ranked(question.top)
+            ranked = self._with_share(self._believed(shown.ranked(question.top)), question)
             found.append(replace(ranked, columns=columns, asked=len(own), refused=refused, **counts))
         return found
 
@@ -288,15 +289,25 @@ class Model:
         """The atoms that a question is answered by: with `?`, those that are known or that ground rules reach."""
         try:
             is_full = question.everything or len(question) == 1 or not self.network.layers
-            reachable = None if is_full else self.reachable_atoms
-            if reachable is None:
+            wanted = None if is_full else self._reachable(question)
+            if wanted is None:
                 return question.codes()
-            wanted = reachable[question.asks_for(reachable)]
             if not len(wanted) and self.network.trained_ids is not None:
                 self.logits(question.codes())  # if a new constant is the reason, this says so
             return wanted
         except DataError as error:
             return error
+
+    def _reachable(self, question: Question) -> Codes | None:
+        """Those of the atoms that a question asks for which are known or which ground rules reach."""
+        full, counts = self.scores.full_pass, self.source.row_counts
+        places = [position for position, column in enumerate(question.columns) if len(column) > 1]
+        if full is None or counts is None or len(places) > 1:
+            found = self.reachable_atoms
+            return None if found is None else found[question.asks_for(found)]
+        codes = question.codes()  # of one row: only that is counted
+        in_rules = full.graph.atoms[full.graph.in_rules].cpu().numpy()
+        return codes[np.isin(codes, in_rules) | np.isin(codes, self.known_atoms) | counts.conclude(codes, *places)]
 
     @property
     def known_atoms(self) -> Codes:
@@ -310,7 +321,13 @@ class Model:
         if full is None:
             return None
         reached = full.graph.atoms[full.graph.in_rules].cpu().numpy()
-        return np.unique(np.concatenate([reached, self.concluded, self.known_atoms]))
+        counts = self.source.counts
+        concluded = self.known_atoms if counts is None else counts.codes
+        return np.unique(np.concatenate([reached, concluded, self.known_atoms]))
+
+    @property
+    def _true_atoms(self) -> Codes:
+        return self.problem.train.atoms[self.problem.train.truth]
 
     def answers(self, codes: Codes) -> Answers:
         """The answers for atoms, the most probable first; one that cannot be answered is an error."""
@@ -327,15 +344,42 @@ class Model:
 
     def columns(self, codes: Codes) -> Answers:
         """The predictions for atoms, in their order; those that cannot be answered are marked as refused."""
+        return self._believed(self._columns(codes))
+
+    def probabilities(self, codes: Codes, logits: Float64[np.ndarray, " atoms"]) -> Float64[np.ndarray, " atoms"]:
+        """That atoms with these logits are true, by the calibration."""
+        return probabilities(self.calibration, self.scores, codes, logits, base=self.base, known=self._true_atoms)
+
+    def _believed(self, answers: Answers) -> Answers:
+        """With the networks' probabilities: they may depend on whole rows, and are computed for what is shown."""
+        return replace(answers, network=self.probabilities(answers.atoms, answers.logits))
+
+    def _with_share(self, answers: Answers, question: Question) -> Answers:
+        """With the share of each unknown atom among those that may be the answer, if one position alone is open."""
+        is_open = [position for position, column in enumerate(question.columns) if len(column) > 1]
+        if self.calibration is None or self.calibration.share is None or len(is_open) != 1:
+            return answers
+        pattern = QueryPattern.from_base(
+            self.base, self.base.language.predicate_index(question.predicate.name), *is_open
+        )
+        row = pattern.located(question.codes()[:1])[0]
+        codes = row + pattern.stride * np.arange(pattern.candidates)
+        scores = row_scores(self.scores, pattern, row)[0].astype(np.float64) / self.calibration.share
+        left = ~are_among(codes, self._true_atoms)
+        logs = scores[pattern.located(answers.atoms)[1]] - logsumexp(scores[left]) if left.any() else np.zeros(0)
+        return replace(answers, share=np.where(answers.truths < 0, np.exp(np.minimum(logs, 0.0)), np.nan))
+
+    def _columns(self, codes: Codes) -> Answers:
+        """The same before any probability."""
         codes = np.array(codes, np.int64)
         each, reached, refused = self._answered(codes)
         truths = known_truths(self.base, codes, self.problem.train)
         reached = reached if self.network.layers else np.ones(len(codes), bool)
         logits, spread = each.mean(axis=0), each.std(axis=0, ddof=1) if len(each) > 1 else None
-        network, is_asserted = (self.calibration or expit)(logits), np.isin(codes, self.known_atoms)
-        return Answers(
-            self.base, codes, truths, is_asserted, logits, reached, refused, network, spread, self.calibration
-        )
+        is_asserted = np.isin(codes, self.known_atoms)
+        believed = np.zeros(len(codes))
+        columns = (codes, truths, is_asserted, logits, reached, refused, believed, spread)
+        return Answers(self.base, *columns, calibration=self.calibration)
 
     def logits(self, codes: Codes) -> Float64[np.ndarray, " atoms"]:
         """The networks' (mean) logits of atoms, in their order; one that cannot be answered is an error."""
@@ -358,14 +402,10 @@ class Model:
             refused[which] = (self._refused_of_full if made is self.scores.full_pass else self._refused(made))[rows]
         is_plain = self.network.counted is None
         each = logits.reshape(count, *shape).mean(axis=1) if is_plain else self.scores.each(codes)
-        reached = reached.reshape(shape)[0] | np.isin(codes, self.concluded)
+        reached = reached.reshape(shape)[0]
+        if self.source.row_counts is not None:
+            reached = reached | self.source.row_counts.conclude(codes)
         return each, reached, np.any(refused.reshape(shape), axis=0)
-
-    @property
-    def concluded(self) -> Codes:
-        """The atoms that counted rules conclude from what is known."""
-        counts = self.source.counts
-        return np.zeros(0, np.int64) if counts is None else counts.codes
 
     @cached_property
     def _refused_of_full(self) -> Marks:
@@ -461,7 +501,7 @@ class Model:
         if code == other:
             raise ConfigError(f"{atom} is compared to itself", hint="give another atom as `against`")
         self.logits(np.array([code] if other is None else [code, other], np.int64))  # what has no answer is an error
-        found = explain(self.subject(), code, depth=depth, top=top, against=other)
+        found = explain(self.subject(code), code, depth=depth, top=top, against=other)
         more, others = ((), ()) if found.contrast is None else (found.contrast.reasons, (found.contrast.other,))
         atoms = [member.atom for reason in all_reasons((*found.reasons, *more)) for member in reason.because]
         parsed = map(parse_atom, dict.fromkeys([found.atom, *atoms, *others]))
@@ -478,8 +518,8 @@ class Model:
             raise DataError(f"'{text}' asks for {len(asked):,} atoms, and one is explained at a time", hint=hint)
         return int(asked.codes()[0])
 
-    def subject(self) -> ExplainedModel:
-        """What explanations ask of a model."""
+    def subject(self, code: int | None = None) -> ExplainedModel:
+        """What explanations of an atom ask of a model; others of its row are taken to stay as they are."""
         calibrated = None if self.calibration is None else self.calibration.in_words
 
         def beliefs(codes: Codes) -> list[Belief]:
@@ -494,8 +534,13 @@ class Model:
                 changed = changed.with_facts(Evidence(np.sort(what.false), np.zeros(len(what.false), bool)))
             return changed.members
 
-        half = 0.0 if self.calibration is None else self.calibration.shift
-        subject = ExplainedModel(self.members, self.knowledge, beliefs, self.calibration or expit, otherwise, half)
+        calibration = self.calibration
+        if calibration is not None and calibration.by_rows and code is not None:
+            codes = np.array([code], np.int64)
+            own = standing(self.scores, codes, self.base, self._true_atoms)
+            calibration = calibration.of_atom(self.logits(codes), own)
+        half = 0.0 if calibration is None else calibration.shift
+        subject = ExplainedModel(self.members, self.knowledge, beliefs, calibration or expit, otherwise, half)
         return subject
 
     def _without(self, codes: Codes) -> "Model":

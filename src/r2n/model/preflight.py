@@ -16,12 +16,21 @@ from r2n.data.problem import Problem
 from r2n.data.validation import contradictions
 from r2n.errors import ConfigError, GroundingError, counted
 from r2n.grounding.backward import BackwardGrounder
-from r2n.grounding.counting import is_counted, split_rules
+from r2n.grounding.counting import RuleCounts, as_chain, is_counted, split_rules
 from r2n.grounding.ground_rules import Grounding, GroundRules
 from r2n.grounding.joins import budget_error, encode_substitutions
 from r2n.grounding.store import SURELY_TOO_MANY, Store
-from r2n.grounding.strategies import MOST_WORK, Size, expected_size, make_grounder, mean_neighbourhood
+from r2n.grounding.strategies import (
+    MOST_WORK,
+    Size,
+    expected_size,
+    ground_rules_left_out,
+    make_grounder,
+    mean_neighbourhood,
+)
 from r2n.logic.theory import Rule
+from r2n.mining.mine import mine_rules
+from r2n.mining.searches import MiningOptions
 from r2n.model.memory import over_grids
 from r2n.options import GroundingOptions, Options
 from r2n.progress import shown_duration
@@ -32,6 +41,9 @@ MOST_TRIED = 200  # queries of a split that are grounded around
 MOST_STARTS = 2_000  # facts and queries that are grounded around to see which rules backward grounding meets
 FEW_FACTS = 20  # of a predicate, whose corruptions are drawn to see whether there are negatives
 MOST_NAMED = 3  # rules that a sentence names
+MINING_SECONDS = 1.0  # of a search for rules, to see whether there are more than the given ones
+MOST_MINED_FACTS = 50_000
+STRONG_CONFIDENCE, STRONG_SUPPORT = 0.5, 20  # of a mined rule that is worth adding
 
 
 def preflight_warnings(problem: Problem, options: Options) -> list[str]:
@@ -46,8 +58,9 @@ def preflight_warnings(problem: Problem, options: Options) -> list[str]:
     found += [*_unlearned(problem, options), *_asked_closed(problem), *_without_negatives(problem, options)]
     found += assumed_false(problem.knowledge, options.training)
     if options.model.has_layers and problem.knowledge.theory.rules:
-        store = Store(as_trained(problem.knowledge, options.grounding))
+        store = Store(as_trained(problem.knowledge, options.grounding), asks_closed=options.training.reads_closed)
         found += _ungrounded(problem, store, options)
+        found += _beside(problem, store, options)
         if options.model.rules == "layers":
             found += [*_over_budget(store, options.grounding), *asked_in_bodies(problem, options)]
             found += _unreached(problem, store, options.grounding)
@@ -123,19 +136,21 @@ def _without_negatives(problem: Problem, options: Options) -> Iterator[str]:
 
 def _ungrounded(problem: Problem, store: Store, options: Options) -> Iterator[str]:
     """Rules that surely have no ground rule, those with the same reason in one sentence."""
-    around, named = None, dict[str, list[str]]()
+    around, named, every = None, dict[str, list[str]](), store.with_closed()
+    if options.model.rules == "layers" and (left_out := ground_rules_left_out(store, options.grounding.strategy)):
+        yield left_out
     if options.grounding.strategy == "backward" and len(problem.atoms) <= MOST_STARTS:
         around = _tried(store, problem.atoms, options.grounding)  # None if that takes long
     for number, rule in enumerate(store.theory.rules):
         is_in_counts = options.model.rules == "counted" and is_counted(rule)
         strategy = "known-body" if is_in_counts else options.grounding.strategy
         reason = None
-        if expected_size(store, rule, "full").is_zero:
+        if expected_size(every, rule, "full").is_zero:
             reason = f": {_missing(store, rule, 'full')}"
-        elif strategy == "known-body" and expected_size(store, rule, strategy).is_zero:
+        elif strategy == "known-body" and expected_size(every, rule, strategy).is_zero:
             where = "where rules are counted" if is_in_counts else "under known-body grounding"
             reason = f" {where}: {_missing(store, rule, strategy)}"
-        elif strategy == "backward" and around is not None and not len(around.ground_rules[number]):
+        elif around is not None and not is_in_counts and not (store.is_left_out(rule) or around.ground_rules[number]):
             heads = " and ".join(dict.fromkeys(rule.atoms[i].predicate for i in rule.head_positions))
             reason = (
                 f" under backward grounding: it concludes {heads} around no fact or query, from what is known or other"
@@ -147,6 +162,63 @@ def _ungrounded(problem: Problem, store: Store, options: Options) -> Iterator[st
     for reason, names in named.items():
         subject = f"rule '{names[0]}' has" if len(names) == 1 else f"{len(names):,} rules ({_first(names)}) have"
         yield f"{subject} no ground rule{reason}"
+
+
+def _beside(problem: Problem, store: Store, options: Options) -> Iterator[str]:
+    """Rules with a known body that conclude nothing that is asked or labelled, if that is found out quickly."""
+    rules = tuple(filter(is_counted, store.theory.rules))
+    is_read_so = options.model.rules == "counted" or options.grounding.strategy == "known-body"
+    if not is_read_so or not rules or len(problem.train) * len(rules) > MOST_WORK:
+        return
+    try:
+        counts = RuleCounts.from_store(
+            store, rules, max_groundings=min(MOST_GROUNDINGS, options.grounding.max_groundings)
+        )
+    except GroundingError:
+        return
+    yield from beside_text(counts, problem.atoms)
+
+
+def beside_text(counts: RuleCounts, atoms: Codes) -> list[str]:
+    """A sentence about rules that conclude nothing among some atoms; none if all do."""
+    if not (names := counts.rules_beside(atoms)):
+        return []
+    return [
+        f"{len(names):,} of {counted(len(counts.rules), 'rule')} ({_first(names)}): none of the ground rules concludes"
+        " a query or a labelled atom, so that they change no answer that is asked for; see whether predicates and"
+        " arguments are in the right order, or leave them out"
+    ]
+
+
+def mining_notes(problem: Problem) -> list[str]:
+    """What a short search for rules finds in the facts that the theory does not state, if it is much."""
+    knowledge = problem.knowledge
+    has_pairs = any(predicate.arity == 2 for predicate in knowledge.language.predicates)
+    if not knowledge.theory.rules or not has_pairs or len(knowledge.evidence) > MOST_MINED_FACTS:
+        return []
+    chains = (as_chain(knowledge, rule) for rule in knowledge.theory.rules)
+    given = {
+        (chain.head, way.steps, way.is_reversed) for chain in chains if chain for way in (chain, chain.backwards())
+    }
+    mined = mine_rules(knowledge, MiningOptions(seconds=MINING_SECONDS)).rules
+    asked = {
+        predicate for part in problem.queries.values() for predicate in knowledge.base.decode(part.atoms)[0].tolist()
+    }
+    heads = {knowledge.language.predicates[i].name for i in asked}
+    strong = [
+        str(part.rule)
+        for part in mined
+        if part.confidence >= STRONG_CONFIDENCE and part.support >= STRONG_SUPPORT
+        if (chain := as_chain(knowledge, part.rule)) is not None and chain.head in heads
+        if (chain.head, chain.steps, chain.is_reversed) not in given
+    ]
+    if len(strong) < max(MOST_NAMED, len(knowledge.theory.rules)):
+        return []
+    return [
+        f"a search of {MINING_SECONDS:g} s finds {counted(len(strong), 'rule')} with a confidence of"
+        f" {STRONG_CONFIDENCE:.0%} or more that the theory does not state (as {strong[0]}): r2n mine P --out FILE.r2n"
+        " writes a theory with such rules; a training with it shows whether they help"
+    ]
 
 
 def _first(names: list[str], separator: str = ", ") -> str:
@@ -290,7 +362,8 @@ class Work:
         known = evidence.atoms if training.ask_closed else evidence.atoms[~closed_atoms(base, evidence.atoms)]
         listed = base.size if training.asks_base else count_negatives(base, evidence, training)
         negatives = min(listed, base.size - len(known))
-        store, rules, grounder = Store(knowledge), knowledge.theory.rules, make_grounder(options.grounding)
+        store = Store(knowledge, asks_closed=training.reads_closed)
+        rules, grounder = knowledge.theory.rules, make_grounder(options.grounding)
         asked, steps = len(known) + negatives, max(1, -(-len(known) // (training.batch_size or len(known) or 1)))
         if isinstance(grounder, BackwardGrounder):  # each neighbourhood has its own ground rules and atoms
             dice, one = np.random.default_rng(0), training.model_copy(update={"negatives": 1})

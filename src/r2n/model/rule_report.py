@@ -3,8 +3,9 @@
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from math import isnan
+from math import inf, isnan
 from pathlib import Path
+from time import process_time
 
 import numpy as np
 import torch
@@ -36,6 +37,7 @@ from r2n.files import write_atomically
 from r2n.logic.formula import Atom
 from r2n.logic.theory import Rule, Theory
 from r2n.model.model import Model
+from r2n.model.preflight import beside_text
 from r2n.network.factor_graph import FactorGraph, known_truths
 from r2n.network.graph_sources import FullGraph, counted_rules, layered_rules, reachable_rules
 from r2n.progress import Progress, no_progress
@@ -200,7 +202,8 @@ class RuleSwitches:
     def without(self, names: Collection[str]) -> Answered:
         """The answers without the rules of these names."""
         problem = self.trained.problem
-        options, base = EvaluationOptions(memory=row_memory(self.trained.memory)), problem.knowledge.base
+        options = EvaluationOptions(ask=problem.ask, memory=row_memory(self.trained.memory))
+        base = problem.knowledge.base
         scores: Score = self.trained.scores.without_rules(names)
         logits = scores(self.queries.atoms) if self._is_ranking else self.logits(names)
         asked = scores if self._is_ranking else lambda _: logits
@@ -246,24 +249,35 @@ class RuleSwitches:
 
 
 def rule_effects(
-    switches: RuleSwitches, names: Iterable[str], most: int | None = None, progress: Progress = no_progress
+    switches: RuleSwitches,
+    names: Iterable[str],
+    most: int | None = None,
+    progress: Progress = no_progress,
+    until: float = inf,
 ) -> dict[str, RuleEffect]:
-    """What each of the rules does, the largest effect first; of more than `most`, those that move logits most."""
-    best, found = list(names), {}
+    """What each of the rules does, the largest effect first; of more than `most`, those that move logits most.
+
+    After the process has taken `until` CPU-seconds no rule is looked at: those before in `names` are compared.
+    """
+    best, found, began = list(names), {}, process_time()
     if most is not None and len(best) > most:
         sizes = []
         for change in switches.changes(best):
             progress("which rules matter", len(sizes), len(best))
             sizes.append(float(np.abs(change).mean()))
+            if process_time() > began + (until - began) / 2:
+                break
         best = [best[i] for i in np.argsort(-np.array(sizes), kind="stable")[:most]]
     full = switches.full
     for done, name in enumerate(best):
+        if process_time() > until:
+            break
         progress("without a rule, and with it alone", done, len(best))
         off = switches.off(name)
         change, gain = np.abs(full.logits - off.logits), float((full.of_truth - off.of_truth).mean())
         effect, moved = float(change.mean()), int((change > LEAST_CHANGE).sum())
         found[name] = RuleEffect(effect, gain, moved, full.value, off.value, switches.alone(name).value)
-    return {name: found[name] for name in sorted(best, key=lambda name: -found[name].effect)}
+    return {name: found[name] for name in sorted(found, key=lambda name: -found[name].effect)}
 
 
 def _shares(scores: ScoreByRow, base: HerbrandBase, codes: Codes) -> Logits:
@@ -325,16 +339,23 @@ MOST_RULES = 20  # reported
 TRIED_FOR_ONE_SHOWN = 10  # rules that are left out once, to find those with the largest effect
 QUERIES_TO_RANK = 500
 SHARE_HELD_BACK = 0.2  # of what is known, where it is asked as if it were not
+LEFT_TO_REPORT = "r2n report RUN takes the time for all"
 KNOWN_TO_GROUND = 5_000  # known atoms, where ground rules are found from what is asked
 
 
 def rule_report(
-    trained: Model, *, split: str | None = None, most: int | None = MOST_RULES, progress: Progress = no_progress
+    trained: Model,
+    *,
+    split: str | None = None,
+    most: int | None = MOST_RULES,
+    progress: Progress = no_progress,
+    until: float = inf,
 ) -> RuleReport:
     """What the rules of a trained network do, by the queries of a split (default: `valid`, else `test`).
 
     At most `most` rules are reported, those with the largest effect (None: all). Each costs two passes over the ground
-    rules near the queries, and in a ranking two rankings of at most 500 queries.
+    rules near the queries, and in a ranking two rankings of at most 500 queries. After the process has taken `until`
+    CPU-seconds nothing more is looked at, and a note says so.
     """
     rules = {rule.name: rule for rule in trained.problem.knowledge.theory.rules}
     kinds: dict[str, Kind] = {rule.name: "counted" for rule in counted_rules(trained.source)}
@@ -360,19 +381,24 @@ def rule_report(
     if switches is not None:
         full = switches.full
         notes += [full.why_not] if full.why_not else []
-        effects = rule_effects(switches, tried, most, progress)
+        effects = rule_effects(switches, tried, most, progress, until)
         shown = tuple(replace(accounts[name], effect=effect) for name, effect in effects.items())
         values = full.metric, full.value, switches.none.value
         report = RuleReport(trained.problem.name, switches.split, len(switches.queries), *values, shown)
     implicit = [account.name for account in report.rules if account.kind == "implicit"]
     learned, own = {}, {predicate.name for predicate in trained.problem.knowledge.language.predicates}
     for done, name in enumerate(implicit):
+        if process_time() > until:
+            break
         progress("learned clauses", done, len(implicit))
         rule = next(rule for rule in graph.rules if rule.name == name)
         plain, positions = plain_rule(rule, trained.network.base)
         targets = [i for i, position in enumerate(positions) if rule.atoms[position].predicate in own]
         truths = rule_truths(trained, positions, ground_rules_of(graph, name))
         learned[name] = learned_clauses(plain, truths, trained.problem.knowledge.theory, targets=targets)
+    if process_time() > until:
+        why = f"the time of a report is over: these are the rules that it allowed to look at; {LEFT_TO_REPORT}"
+        more_notes = [*more_notes, why]
     shown = tuple(replace(account, clauses=learned.get(account.name, ())) for account in report.rules)
     return replace(report, rules=shown, left_out=len(kinds) - len(report.rules), notes=(*notes, *more_notes))
 
@@ -434,6 +460,7 @@ def _seen(
     found = occurrences(graph, truths, _outs(trained, graph)) if trained.network.layers else {}
     if source.counts is not None:
         found |= counted_occurrences(source.counts, evidence)
+        notes += beside_text(source.counts, trained.problem.atoms)
     return graph, found, notes
 
 

@@ -29,6 +29,7 @@ from r2n.model.memory import check_graph, check_memory, check_training, make_dev
 from r2n.network.graph_sources import GraphSource, Ungrounded
 from r2n.network.mixture import NETWORK_ALONE, RULES_ALONE, WEIGHTINGS
 from r2n.network.r2n import R2N
+from r2n.network.regression import Regression
 from r2n.options import MOST_WHOLE, Options, TrainingOptions
 from r2n.progress import Progress, no_progress
 from r2n.scoring import AtomLogits
@@ -164,8 +165,10 @@ def evaluate_split(
     progress("evaluate", 0, 0)
     queries, base, filtered = problem.queries[split], problem.knowledge.base, Filter.from_problem(problem)
     report = partial(evaluate_scores, queries=queries, base=base, filtered=filtered, split=split)
+    options = replace(options, ask=problem.ask)
     calibration, plain = options.calibration, replace(options, calibration=None)
-    own = report(logits, options=options, progress=progress)
+    known = problem.train.atoms[problem.train.truth]
+    own = report(logits, options=replace(options, known=known), progress=progress)
     found = {name: report(scores, options=plain) for name, scores in (baselines or {}).items()}
     others = {name: part.metrics for name, part in found.items()}
     if baselines is not None:
@@ -173,8 +176,23 @@ def evaluate_split(
     said: dict[str, str | int] = {"calibration": "none" if calibration is None else str(calibration)}
     if logits.others:
         said["ensemble"] = f"ensemble of {len(logits.models)}: the mean of the logits of as many networks"
+    if not problem.ask and queries.truth.all() and (suggested := suggested_position(problem)):
+        said["suggested"] = suggested
     said |= _harm(own, found.get(WITHOUT_REASONING)) | selected_on(own, logits, problem, training, calibration)
     return replace(own, baselines=others, protocol={**own.protocol, **said})
+
+
+def suggested_position(problem: Problem) -> str:
+    """Which position seems to be asked, in a sentence; empty where domains or facts do not tell them apart."""
+    base = problem.knowledge.base
+    asked = {i for part in problem.queries.values() for i in np.unique(base.decode(part.atoms)[0]).tolist()}
+    domains = {base.language.predicates[i].domains for i in asked}
+    positions = corrupted_positions(problem.knowledge) or ()
+    if len(domains) != 1 or len(positions) != 1 or len(set(both := domains.pop())) != 2:
+        return ""
+    given, name = both[-3 - positions[0]].name, both[positions[0]].name
+    ask = f'queries.ask = ["{name}"] makes the metrics of that position the main ones'
+    return f"{name} seems to be asked (a {given} has fewer facts than a {name}): {ask}"
 
 
 def _harm(own: Report, without: Report | None) -> dict[str, str]:
@@ -207,8 +225,9 @@ def selected_on(
         *["the calibration"] * (is_fitted and own.calibrated is not None),
     ]
     if own.split == "valid" and len(problem.valid) and uses:
-        weaker = "; in training its metric was filtered without the facts of other splits"
-        said[NOT_HELD_OUT] = f"used for {' and for '.join(uses)}" + weaker * has_weaker_filter(problem)
+        said[NOT_HELD_OUT] = f"used for {' and for '.join(uses)}"
+    if own.split == "valid" and options is not None and has_weaker_filter(problem):
+        said["in_training"] = "the same queries, but facts of other splits were not filtered: its metric was another"
     return said
 
 
@@ -402,6 +421,10 @@ def _run_of_seed(made: _Made, seed: int, encoders: Encoders, progress: Progress,
         check = partial(check_graph, options, memory)
         batches = batches_of(model, source, evidence, training, seed=seed, check=check, progress=progress)
     torch.set_num_threads(threads_for(training, batches.ground_rules))
+    embedding = model.atom_embedding
+    if isinstance(embedding, Regression):
+        progress("fit features", 0, 0)
+        embedding.fit(model.base, *batches.asked(torch.Generator().manual_seed(seed)))
     rule_batches = finalize = None
     if model.counted is not None and source.counts is not None:
         progress("count", 0, 0)
@@ -413,6 +436,8 @@ def _run_of_seed(made: _Made, seed: int, encoders: Encoders, progress: Progress,
     trainer = Trainer(
         model, batches, evidence, training, rule_batches=rule_batches, validate=validate, finalize=finalize, seed=seed
     )
+    if isinstance(embedding, Regression):
+        trainer.validate_as_it_is()
     return Run(problem, options, seed, knowledge, source, trainer, encoders, memory)
 
 
@@ -420,14 +445,20 @@ def choose_weighting(problem: Problem, logits: AtomLogits, model: R2N) -> None:
     """Combine network and counted rules by the weighting that is best on (a sample of) the validation queries."""
     assert model.combination is not None
     sample = QUERIES_TO_CHOOSE_BY if problem.valid.truth.all() else None  # only a ranking is sampled
-    metric, logits = _validation_metric(problem, EvaluationOptions(sample=sample)), logits.again()
+    metric, logits = _validation_metric(problem, sample), logits.again()
     found = np.nan_to_num([metric(logits.by(weighting)) for weighting in WEIGHTINGS], nan=-1.0)
     model.combination.way.fill_(int(found.argmax()))  # the first of equals
 
 
-def _validation_metric(problem: Problem, options: EvaluationOptions) -> Callable[[AtomLogits], float]:
+def _validation_metric(problem: Problem, sample: int | None = None) -> Callable[[AtomLogits], float]:
+    options = EvaluationOptions(ask=problem.ask, sample=sample)
     filtered, base = Filter.from_problem(problem, (TRAIN, "valid")), problem.knowledge.base  # neither knows the test
     return lambda logits: evaluate_scores(logits, problem.valid, base, filtered, options, split="valid").main[1]
+
+
+def valid_score(run: Run) -> float:
+    """The metric of a trained run on the validation queries, filtered without the test's facts."""
+    return _validation_metric(run.problem)(run.logits())
 
 
 def threads_for(options: TrainingOptions, ground_rules: int) -> int:
@@ -437,7 +468,7 @@ def threads_for(options: TrainingOptions, ground_rules: int) -> int:
 
 def validation(problem: Problem, model: R2N, source: GraphSource, knowledge: KnowledgeBase) -> Validate:
     """The metric that chooses the best weights: average precision, or the mean reciprocal rank, of `valid` alone."""
-    metric, logits = _validation_metric(problem, DEFAULT_OPTIONS), AtomLogits(model, source, knowledge.evidence)
+    metric, logits = _validation_metric(problem), AtomLogits(model, source, knowledge.evidence)
 
     def validate(_: R2N) -> float:
         nonlocal logits

@@ -12,19 +12,20 @@ from time import monotonic
 from typing import Unpack
 from weakref import finalize
 
+import numpy as np
 import torch
 from torch import nn
 
 from r2n.data.problem import Problem
 from r2n.datasets.benchmarks import load
-from r2n.errors import CheckpointError, ConfigError, R2NError, refusing
+from r2n.errors import CheckpointError, ConfigError, R2NError, counted, refusing
 from r2n.files import take_away
 from r2n.model.calibration import calibrate, keep_calibration, read_calibration
-from r2n.model.choices import choose_options
+from r2n.model.choices import alternatives, choose_options
 from r2n.model.model import Model
-from r2n.model.preflight import cost_warnings, preflight_warnings
+from r2n.model.preflight import cost_warnings, mining_notes, preflight_warnings
 from r2n.model.processes import follows_elsewhere, together
-from r2n.model.run import Run, prepare_run
+from r2n.model.run import Run, prepare_run, valid_score
 from r2n.options import OptionKeywords, Options
 from r2n.progress import Progress, no_progress, say
 from r2n.progress import progress as progress_bar
@@ -331,7 +332,7 @@ def train(
             return some.changed(texts).with_values(settings)
 
         spec = training_spec(folder, given, change, seed, ensemble=ensemble, resume=resume, memory=memory)
-        spec, chosen = _with_choices(loaded, spec, notify)
+        spec, chosen = _with_choices(loaded, spec, notify, shown, encoders, is_shared=devices is not None)
         if devices is not None and isinstance(problem, Problem):
             hint = "give its name or path instead of a Problem"
             raise ConfigError("each of several processes reads the problem itself", hint=hint)
@@ -352,16 +353,46 @@ def train(
     return replace(model, chosen=chosen, temporary=temporary)
 
 
-def _with_choices(problem: Problem, spec: TrainingSpec, notify: Notify) -> tuple[TrainingSpec, dict[str, str] | None]:
-    """With what nobody set chosen, and the reasons by the options' keys; a run that goes on has its options."""
+def _with_choices(
+    problem: Problem,
+    spec: TrainingSpec,
+    notify: Notify,
+    progress: Progress,
+    encoders: Mapping[str, nn.Module] | None,
+    *,
+    is_shared: bool,
+) -> tuple[TrainingSpec, dict[str, str] | None]:
+    """With what nobody set chosen, and the reasons by the options' keys; a run that goes on has its options.
+
+    Of several choices, each is trained, unless processes share the training, and the best on the validation queries is
+    taken.
+    """
     if not spec.is_new:
         return spec, None
-    options, choices = choose_options(problem, spec.options)
+    found = alternatives(problem, spec.options, has_encoders=bool(encoders))
+    scores = []
+    for number, (options, _) in enumerate(found if len(found) > 1 and not is_shared else [], start=1):
+        notify("note", f"trained to choose, {number} of {len(found)}: {_summary(options)}")
+        run = replace(spec, options=options, ensemble=1).prepared(problem, progress, encoders)
+        for epoch in run.trainer:
+            progress(f"choose {number} of {len(found)}", epoch.number, run.trainer.epochs)
+        scores.append(valid_score(run))
+        notify("note", f"its validation score: {scores[-1]:.3f}")
+    options, choices = found[int(np.argmax(scores)) if scores else 0]
     for choice in choices:
         notify("chosen", str(choice))
     for text in (*preflight_warnings(problem, options), *cost_warnings(problem, options)):
         notify("warning", text)
+    for text in mining_notes(problem):
+        notify("note", text)
     return replace(spec, options=options), {choice.key: choice.reason for choice in choices}
+
+
+def _summary(options: Options) -> str:
+    """What tells two choices apart, in a few words."""
+    model = options.model
+    rules = "rules counted" if model.rules == "counted" else f"{counted(model.layers, 'reasoning layer')}"
+    return f"input layer {model.input}, {rules}, loss {options.training.loss}"
 
 
 def follow_elsewhere(

@@ -11,7 +11,7 @@ from scipy.sparse import csr_array
 from torch import Tensor, nn
 from torch.nn.functional import dropout, relu
 
-from r2n.data.features import Bags, Features, bags_of_words
+from r2n.data.features import TOKENS, Bags, Features, bags_of_words, standardised
 from r2n.data.knowledge_base import KnowledgeBase
 from r2n.errors import ConfigError, nearest
 from r2n.network.tensors import Tensors, sparse_product
@@ -106,13 +106,9 @@ class VectorChannel(Channel):
     def __init__(self, features: Features, of: int, in_training: np.ndarray) -> None:
         """`in_training` marks the rows whose constants are in the training evidence; without any, all count."""
         assert features.vectors is not None
-        flat = features.vectors.reshape(len(features), -1).astype(np.float64)
-        super().__init__(features.constants, of, flat.shape[1])
-        seen = flat[in_training] if in_training.any() else flat
-        scale = seen.std(0) if len(seen) else np.ones(flat.shape[1])
-        scale[scale < 1e-6 * (1 + np.abs(seen).max(0, initial=0.0))] = 1.0
-        moved = (flat - (seen.mean(0) if len(seen) else 0.0)) / scale
-        self.register_buffer("vectors", torch.from_numpy(moved.astype(np.float32)), persistent=False)
+        vectors = standardised(features.vectors, in_training).astype(np.float32)
+        super().__init__(features.constants, of, vectors.shape[1])
+        self.register_buffer("vectors", torch.from_numpy(vectors), persistent=False)
 
     def forward(self, rows: Int64[Tensor, " rows"]) -> Float[Tensor, "rows size"]:
         """The vectors of some rows."""
@@ -164,6 +160,15 @@ def _output_size(name: str, rows: int, module: nn.Module, given: list[object]) -
     return int(out.flatten(1).shape[1])
 
 
+def _check_encoders(encoders: Mapping[str, Any], features: Mapping[str, Features]) -> None:
+    for name, module in encoders.items():
+        if name not in features:
+            hint = nearest(name, features) or f"domains with features: {', '.join(features) or 'none'}"
+            raise ConfigError(f"an encoder is given for '{name}', which is no domain with features", hint=hint)
+        if not isinstance(module, nn.Module):
+            raise ConfigError(f"the encoder of domain '{name}' is a {type(module).__name__}, not a torch.nn.Module")
+
+
 def make_channels(
     knowledge: KnowledgeBase, encoders: Mapping[str, Any], options: ModelOptions, *, new: Ids = ()
 ) -> dict[str, list[Channel]]:
@@ -172,13 +177,7 @@ def make_channels(
     Words and scales are those of the constants in the evidence; without any, scales are those of all but the `new`
     constants (ids).
     """
-    for name, module in encoders.items():
-        if name not in knowledge.features:
-            known = list(knowledge.features)
-            hint = nearest(name, known) or f"domains with features: {', '.join(known) or 'none'}"
-            raise ConfigError(f"an encoder is given for '{name}', which is no domain with features", hint=hint)
-        if not isinstance(module, nn.Module):
-            raise ConfigError(f"the encoder of domain '{name}' is a {type(module).__name__}, not a torch.nn.Module")
+    _check_encoders(encoders, knowledge.features)
     of = len(knowledge.language.constants)
     channels: dict[str, list[Channel]] = {}
     for name, features in knowledge.features.items():
@@ -193,8 +192,9 @@ def make_channels(
             found.append(VectorChannel(features, of, measured))
         if features.texts is not None and name not in encoders:
             weights, at_least = options.word_weights, options.word_min_texts
-            bags = bags_of_words(features.texts, in_training, weights=weights, min_texts=at_least)
-            found.append(WordChannel(features.constants, of, bags, word_dropout=options.word_dropout))
+            for token in TOKENS[features.analyzer]:
+                bags = bags_of_words(features.texts, in_training, weights=weights, min_texts=at_least, token=token)
+                found.append(WordChannel(features.constants, of, bags, word_dropout=options.word_dropout))
         for channel in found:
             channel.domain = name
         channels[name] = found

@@ -13,7 +13,7 @@ from r2n.data.herbrand import Codes, index_among, ranges
 from r2n.data.knowledge_base import KnowledgeBase
 from r2n.errors import ConfigError, DataError, nearest
 from r2n.grounding.backward import BackwardGrounder
-from r2n.grounding.counting import RuleCounts
+from r2n.grounding.counting import RowCounts, RuleCounts
 from r2n.grounding.ground_rules import Adjacency, Grounder, codes_without, distinct_codes
 from r2n.grounding.joins import MAX_GROUNDINGS
 from r2n.grounding.store import Store
@@ -130,6 +130,11 @@ class GraphSource(ABC):
     @cached_property
     def counts(self) -> RuleCounts | None:
         """The numbers of ground rules of the rules that are counted, if some are."""
+        return None
+
+    @cached_property
+    def row_counts(self) -> RowCounts | None:
+        """The same of the rows that are asked for alone."""
         return None
 
     @property
@@ -288,7 +293,12 @@ class Counted(_Changed):
     @cached_property
     def counts(self) -> RuleCounts:
         """The numbers of the rules' ground rules in the known facts."""
-        return RuleCounts.from_store(self.store, self.rules, self.progress, max_groundings=self.max_groundings)
+        return self.row_counts.full
+
+    @cached_property
+    def row_counts(self) -> RowCounts:
+        """The same of rows."""
+        return RowCounts(self.store, self.rules, self.progress, self.max_groundings)
 
 
 @dataclass(frozen=True, eq=False)
@@ -317,27 +327,13 @@ class LeftOut(_Changed):
     @cached_property
     def counts(self) -> RuleCounts | None:
         """The counts, with nothing of the rules left out; the others keep their numbers."""
-        counts = self.source.counts
-        if counts is None:
-            return None
-        out = np.array([rule.name in self.names for rule in counts.rules], bool)
-        kept = np.flatnonzero(~out[counts.rule])
-        index = np.full(len(counts.codes), -1, np.int64)
-        index[kept] = np.arange(len(kept))
-        inverse = index[counts.inverse]
-        sizes = np.where(out, 0, np.diff(counts.starts))
-        heads = {rule.atoms[rule.head_positions[0]].predicate for rule in counts.rules if rule.name in self.names}
-        changed = {counts.base.language.predicate_index(head) for head in heads}
-        return replace(
-            counts,
-            codes=counts.codes[kept],
-            rule=counts.rule[kept],
-            counts=counts.counts[kept],
-            inverse=inverse[inverse >= 0],
-            starts=np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
-            grounded={j: part for j, part in counts.grounded.items() if not out[j]},
-            _by_pattern={key: found for key, found in counts._by_pattern.items() if key[0] not in changed},
-        )
+        return None if self.row_counts is None else self.row_counts.full
+
+    @cached_property
+    def row_counts(self) -> RowCounts | None:
+        """The same of rows."""
+        counts = self.source.row_counts
+        return None if counts is None else counts.without_rules(self.names)
 
     def around(self, atoms: Codes, *, steps: int | None = None, without: Codes | None = None) -> FactorGraph:
         """The graph of these atoms; a search without the rules still gives a graph of all of them."""

@@ -64,6 +64,7 @@ class AtomEmbedding(nn.Module, ABC):
 
     constant_dim: int
     dim: int
+    tells_labels = True  # training may have written an atom's label into its embedding: masking hides both
 
     @property
     def grids(self) -> "GridFormula | None":
@@ -317,7 +318,7 @@ def make_input(
     if described.reads_features:
         read = [channel for of_domain in channels.values() for channel in of_domain]
         constants = ConstantEmbedding(count, dim, dropout=dropout, without=read, new=new)
-        return constants, described.load()(language, read, constants, options)
+        return constants, described.load()(knowledge, read, constants, options)
     atom_embedding: AtomEmbedding = described.load()(language.predicates, dim, scale=scale)
     size, hidden = atom_embedding.constant_dim, options.encoder_dim or dim
     made = [

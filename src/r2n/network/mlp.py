@@ -102,6 +102,10 @@ class Output(nn.Module):
         """The logit of each atom, or ground rule."""
         return self.network(embeddings).squeeze(-1)
 
+    def start_at_zero(self) -> None:
+        """Make the output zero until it is trained."""
+        nn.init.zeros_(self.network.linear()[-1].weight)
+
     def over_grid(self, features: Features, maps: Maps, offsets: Offsets) -> Float[Tensor, "predicates points"]:
         """The logit of each atom whose embedding is features @ maps + offsets."""
         if len(self.network.layers) > 1:

@@ -11,7 +11,8 @@ from scipy.sparse import csr_array, hstack
 from torch import Tensor, nn
 from torch.nn.functional import dropout, relu
 
-from r2n.data.features import Bags
+from r2n.data.features import Bags, pair_counts
+from r2n.data.knowledge_base import KnowledgeBase
 from r2n.logic.language import Language
 from r2n.network.constant_embedding import Channel, ConstantEmbedding, SparseRows, WordChannel, glorot
 from r2n.network.input_layers import (
@@ -28,7 +29,7 @@ from r2n.network.tensors import Tensors
 from r2n.options import ModelOptions
 
 KINDS = ("difference", "product")  # the comparisons of two constants: |a - b| and a * b
-COUNTS = 3  # of two texts: words in both, words in one, and the share of the former in all (Jaccard)
+COUNTS = 3  # of two texts, by words or by characters: `pair_counts`
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,18 +117,6 @@ def pair_of_bags(bags: csr_array, left: np.ndarray, right: np.ndarray) -> csr_ar
     return joined
 
 
-def pair_counts(bags: Bags, left: np.ndarray, right: np.ndarray) -> Float[np.ndarray, "pairs counts"]:
-    """How many words two texts share, in how many they differ (both as log(1 + n)), and their Jaccard similarity.
-
-    All words count, also those that training never saw.
-    """
-    sizes = np.asarray(bags.every.sum(axis=1)).reshape(-1)
-    shared = np.asarray(bags.every[left].multiply(bags.every[right]).sum(axis=1)).reshape(-1)
-    union = sizes[left] + sizes[right] - shared
-    jaccard = shared / np.maximum(union, 1)
-    return np.stack([np.log1p(shared), np.log1p(union - shared), jaccard], 1).astype(np.float32)
-
-
 def _possible_terms(language: Language, rows: Tensor) -> list[Term]:
     """The terms that atoms may have, by the channels of the constants that their positions can hold.
 
@@ -160,11 +149,11 @@ class PairEmbedding(AtomEmbedding):
     row_of: Tensor
 
     def __init__(
-        self, language: Language, channels: Sequence[Channel], constants: ConstantEmbedding, options: ModelOptions
+        self, knowledge: KnowledgeBase, channels: Sequence[Channel], constants: ConstantEmbedding, options: ModelOptions
     ) -> None:
         """`constants` has the learned vectors of those without features; they are a channel too, the last one."""
         super().__init__()
-        dim, hidden = options.dim, options.encoder_dim or options.dim
+        language, dim, hidden = knowledge.language, options.dim, options.encoder_dim or options.dim
         self.dim, self.constant_dim, self.dropout = dim, constants.dim, options.encoder_dropout
         self.channels = nn.ModuleList(channels)
         self.row_of = torch.stack([*(channel.row_of for channel in channels), constants.row_of])

@@ -71,6 +71,8 @@ class R2N(nn.Module):
         self.layers = ModulesOf(layers)
         self.atom_output = Output(dim, linear=options.output == "linear") if has_layers else None
         self.rule_output = Output(options.rule_dim or dim) if has_layers else None
+        if self.atom_output is not None and options.input_score and not atom_embedding.tells_labels:
+            self.atom_output.start_at_zero()  # the input layer is fitted: reasoning begins with its score
         self.belief_input = belief_input
         self.evidence_input: EvidenceInput = options.evidence_input if has_layers else "off"
         self.input_score = has_layers and options.input_score
@@ -146,7 +148,7 @@ class R2N(nn.Module):
             score = self.atom_embedding.score(embedding, batch.predicates)
             embedding = self.belief_input(torch.sigmoid(score).unsqueeze(1))
         masked = batch.masked
-        if hidden is not None:
+        if hidden is not None and self.atom_embedding.tells_labels:
             masked = hidden if masked is None else hidden | masked
         if masked is not None:
             embedding = embedding.masked_fill(masked.unsqueeze(1), 0.0)

@@ -264,7 +264,11 @@ def run_page(report: RunReport) -> str:
         rank_texts=rank_texts(),
         protocol_texts=protocol_texts,
         shown_metrics=list(METRICS),
-        classification_metrics=[name for name, metric in METRICS.items() if metric.task == "classification"],
+        classification_metrics=[
+            name
+            for name, metric in METRICS.items()
+            if metric.task != "ranking" and any(name in split.report.metrics for split in report.results)
+        ],
         ties_that_matter=ties_that_matter,
         most_lines=MOST_LINES,
         most_shown=MOST_SHOWN,
@@ -348,6 +352,8 @@ def reliability_card(heading: str, calibration: Calibration) -> Card:
 
 
 PAGE = "report.html"
+SHARE_OF_TRAINING = 0.15  # that rules and answers of its page may take; what is begun is finished, and it is drawn
+LEAST_SECONDS = 5.0  # of a short training
 
 
 def check_writable(path: Path, option: str = "file") -> None:
@@ -383,10 +389,13 @@ def write_results(folder: Path, reports: Sequence[Report], training: Training) -
 
 
 def write_page(folder: Path, trained: Model, reports: Sequence[Report], training: Training) -> list[str]:
-    """Write `report.html`, which may take long; a message if it could not be written."""
-    return _failures(
-        PAGE, lambda: write_file(folder / PAGE, run_page(build_report(folder, trained, reports, training)), "--out")
-    )
+    """Write `report.html` within a share of the training's time; a message if it could not be written."""
+    seconds = max(LEAST_SECONDS, SHARE_OF_TRAINING * sum(phase.cpu_seconds for phase in training.phases))
+
+    def write() -> None:
+        write_file(folder / PAGE, run_page(build_report(folder, trained, reports, training, seconds)), "--out")
+
+    return _failures(PAGE, write)
 
 
 def _failures(what: str, write: Callable[[], None]) -> list[str]:

@@ -6,7 +6,7 @@ A part that is None or empty is left out of the page.
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from math import isnan
+from math import inf, isnan
 from pathlib import Path
 from time import perf_counter, process_time
 from typing import Any, Literal
@@ -25,7 +25,7 @@ from r2n.explanation.rules import RuleReport
 from r2n.files import read_file
 from r2n.model.memory import peak_gigabytes
 from r2n.model.model import Model
-from r2n.model.rule_report import rule_report
+from r2n.model.rule_report import LEFT_TO_REPORT, rule_report
 from r2n.options import Options, option_text
 from r2n.progress import Progress, no_progress
 from r2n.store.checkpoint import read_trace
@@ -34,8 +34,7 @@ from r2n.store.folder import RunConfig, RunFolder, flat_options, read_config
 EXPLAINED_SPLIT = "test"
 MOST_LISTED = 300  # rules, and predicates
 MOST_RULES = 20  # in the table of effects: each costs passes over the ground rules
-MANY_RULES = 300  # with more rules a pass takes long, so fewer rules and answers are examined
-FEW_OF_MANY, EXPLAINED_OF_MANY = 5, 2
+SHARE_FOR_ANSWERS = 0.4  # of the time that rules and answers may take
 LOSSES, LOSSES_IF_USED = ("loss", "supervised", "semantic"), ("regularisation", "rules")
 OF_EACH_NETWORK = ("loss", "valid")
 MOST = 3
@@ -151,13 +150,14 @@ class Training:
 
 
 def build_report(
-    folder: Path, trained: Model, reports: Sequence[Report], training: Training, *, is_full: bool = True
+    folder: Path, trained: Model, reports: Sequence[Report], training: Training, seconds: float = inf
 ) -> RunReport:
     """The report of the run in a folder, given the reports on its queries.
 
-    Without `is_full` it has no rules and no answers, which take the most time. A part that fails is left out, and a
-    note says why.
+    Its rules and example answers take at most about so many CPU-seconds; with 0 it has none. A part that fails is left
+    out, and a note says why.
     """
+    began = process_time()
     config, base = read_config(RunFolder(folder)), trained.problem.knowledge.base
     results = [SplitResult(report) for report in reports]
     for i, queries in enumerate(report.by_query for report in reports):
@@ -169,12 +169,14 @@ def build_report(
     found = {report.split: report.by_query for report in reports}
     queries = found.get(EXPLAINED_SPLIT, next(reversed(found.values()), None))  # or the last split
     rules = len(trained.problem.knowledge.theory.rules)
-    shown, most = (FEW_OF_MANY, EXPLAINED_OF_MANY) if rules > MANY_RULES else (MOST_RULES, None)
-    parts: dict[str, Callable[[], Any]] = {"rules": lambda: rule_report(trained, most=shown)} if rules else {}
+    parts: dict[str, Callable[[], Any]] = {}
     if queries is not None:
-        parts["answers"] = lambda: example_answers(trained, queries, notes, most)
+        until = began + SHARE_FOR_ANSWERS * seconds
+        parts["answers"] = lambda: example_answers(trained, queries, notes, until)
+    if rules:
+        parts["rules"] = lambda: rule_report(trained, most=MOST_RULES, until=began + seconds)
     slow: dict[str, Any] = {}
-    for name, make in parts.items() if is_full else ():
+    for name, make in parts.items() if seconds else ():
         try:
             slow[name] = make()
         except Exception as error:
@@ -266,7 +268,7 @@ def _facts(trained: Model, config: RunConfig, epochs: int | None) -> Iterator[tu
     text += "" if everything is None else f", {counted(len(everything), 'ground rule')}"
     yield "grounding", text if model.layers else "none is read: the network has no reasoning layer"
     who = f"the mean of the logits of {networks} networks" if networks > 1 else "one network"
-    yield "probabilities", f"by {who}, {trained.calibration or 'not calibrated'}"
+    yield "probabilities", f"that atoms are true, by {who}, {trained.calibration or 'not calibrated'}"
     wanted = networks * options.training.epochs
     done = "" if epochs is None or epochs == wanted else f"{epochs:,} of at most "
     seeds = f"seed {config.seed}" if networks == 1 else f"{networks} seeds from {config.seed} on"
@@ -319,12 +321,15 @@ _Selection = tuple[str, str, list[tuple[int, str, int | None]]]
 
 
 def example_answers(
-    predictor: Model, queries: ByQuery, notes: list[str], most: int | None = None
+    predictor: Model, queries: ByQuery, notes: list[str], until: float = inf
 ) -> tuple[AnswerGroup, ...]:
-    """The most confident right answers and the worst ones; `most` are explained, and `notes` say why others are not."""
+    """The most confident right answers and the worst ones; `notes` say why some are not explained.
+
+    None is explained after the process has taken `until` CPU-seconds.
+    """
     is_ranked = isinstance(queries, RankedQueries)
     selections = _ranked(predictor, queries) if is_ranked else _classified(predictor, queries)
-    base, groups, shown = predictor.base, [], 0
+    base, groups, shown, late = predictor.base, [], 0, 0
     for heading, sentence, chosen in selections:
         codes, answers = np.array([code for code, _, _ in chosen], np.int64), []
         probabilities = predictor.columns(codes).network
@@ -332,19 +337,21 @@ def example_answers(
             explanation = None
             if rival is not None:
                 text += f"; first is {base.names(np.array([rival], np.int64))[0]}"
-            if most is None or shown < most:
+            shown += 1
+            if process_time() > until:
+                late += 1
+            else:
                 pair = [code] if rival is None else [rival, code]  # why it is, or why a rival is ranked above it
                 atom, *other = (written_atom(*parts) for parts in base.parts(np.array(pair, np.int64)))
                 try:
                     explanation = predictor.explain(atom, against=next(iter(other), None))
                 except R2NError as error:
                     notes.append(f"{atom} is not explained: {error.what}")
-            shown += 1
             truth = True if is_ranked else bool(queries.truth[np.searchsorted(queries.atoms, code)])
             answers.append(ExampleAnswer(name, float(probability), truth, text, explanation))
         groups += [AnswerGroup(heading, sentence, tuple(answers))] if answers else []
-    if most is not None and shown > most:
-        notes.append(f"with so many rules, {most} of {shown} answers are explained; r2n explain explains any")
+    if late:
+        notes.append(f"{shown - late} of {shown} answers are explained in the time of a report; {LEFT_TO_REPORT}")
     return tuple(groups)
 
 

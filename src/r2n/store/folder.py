@@ -301,6 +301,7 @@ def signature_record(domains: Sequence[Domain], predicates: Sequence[Predicate])
             "closed": predicate.closed,
             "closed_parts": [[number(domain) for domain in part] for part in predicate.closed_parts],
             "reciprocal_of": predicate.reciprocal_of,
+            **({"functional": True} if predicate.functional else {}),  # a file without it says: not functional
         }
         for predicate in predicates
     ]
@@ -316,7 +317,8 @@ def signature_from_record(record: dict[str, Any]) -> tuple[tuple[Domain, ...], t
     for each in record["predicates"]:
         domains = tuple(made[i] for i in each["domains"])
         closed_parts = tuple(tuple(made[i] for i in part) for part in each["closed_parts"])
-        predicates.append(Predicate(each["name"], domains, each["closed"], closed_parts, each["reciprocal_of"]))
+        others = each["reciprocal_of"], each.get("functional", False)
+        predicates.append(Predicate(each["name"], domains, each["closed"], closed_parts, *others))
     return tuple(made[i] for i in record["domains"]), tuple(predicates)
 
 
@@ -446,8 +448,9 @@ def _parts(problem: Problem) -> dict[str, Part]:
     signature = None if is_declared else signature_record(language.domains, language.predicates)
     feature_records, features, queries = [], dict[str, np.ndarray](), dict[str, np.ndarray]()
     for i, (name, part) in enumerate(knowledge.features.items()):
-        labels = [] if part.labels is None else [part.labels]
-        feature_records.append([name, language.domains.index(part.domain), part.texts, *labels])
+        read = [] if part.analyzer == "word" else [part.analyzer]
+        labels = [part.labels] if part.labels is not None or read else []
+        feature_records.append([name, language.domains.index(part.domain), part.texts, *labels, *read])
         features[f"{i}.constants"] = part.constants
         if part.vectors is not None:
             features[f"{i}.vectors"] = part.vectors
@@ -457,7 +460,8 @@ def _parts(problem: Problem) -> dict[str, Part]:
     source_records = [[name, s.options.shared_words, s.options.rarer_than, s.labelled] for name, s in sources.items()]
     candidates = {f"found.{i}": codes for i, codes in enumerate(found.values())}
     candidates |= {f"given.{i}": source.given for i, source in enumerate(sources.values())}
-    return {
+    ask = {"ask": ({name: list(positions) for name, positions in problem.ask.items()}, {})} if problem.ask else {}
+    return ask | {
         "theory": (theory_record(theory), {}),
         "language": (
             {"signature": signature, "constants": language.constants},
@@ -485,9 +489,10 @@ def _problem(document: dict[str, Any], arrays: dict[str, np.ndarray]) -> Problem
             None if texts is None else tuple(texts),
             arrays.get(f"features.{i}.vectors"),
             document["ignored"][i],
-            tuple(labels[0]) if labels else None,
+            tuple(more[0]) if more and more[0] is not None else None,
+            more[1] if len(more) > 1 else "word",
         )
-        for i, (name, domain, texts, *labels) in enumerate(records["features"])
+        for i, (name, domain, texts, *more) in enumerate(records["features"])
     }
     candidates = records["candidates"]
     sources = {
@@ -519,4 +524,5 @@ def _problem(document: dict[str, Any], arrays: dict[str, np.ndarray]) -> Problem
         document["source"],
         sources,
         {name: tuple(map(str, columns)) for name, columns in document.get("columns", {}).items()},
+        {name: tuple(map(int, positions)) for name, positions in records.get("ask", {}).items()},
     )

@@ -230,6 +230,9 @@ Check = Callable[[FactorGraph], None]
 """Refuses a graph that is too large, before it is collated."""
 
 
+FEWER = 2  # times: a graph cut to what the layers reach from labelled atoms is taken if it is so much smaller
+
+
 def make_batches(
     model: R2N,
     source: GraphSource,
@@ -243,7 +246,8 @@ def make_batches(
     """Draw the negatives, get the graph around all queries, and collate it; full, or in its components.
 
     If all atoms share the ground rules, the graph also has closed facts, for L_sem, and all atoms of ground rules, for
-    a t-norm; if each atom has its own, neighbours of one query must not send messages to another.
+    a t-norm; if each atom has its own, neighbours of one query must not send messages to another. Ground rules that are
+    farther from every labelled atom than the layers reach are left out if these are many.
     """
     check_component_batches(options)
     base, negatives, full = model.base, Negatives.none(), source.full_graph
@@ -259,6 +263,10 @@ def make_batches(
     if full is None:
         progress("ground", 0, 0)
     graph = source.around(atoms)
+    if full is not None and not (options.asks_base or options.reads_closed):
+        asked = atoms if options.semantic_weight and may_be_closed(full, base) else atoms[~closed_atoms(base, atoms)]
+        near = source.around(asked, steps=len(model.layers))
+        graph = near if FEWER * len(near) < len(graph) else graph
     progress("collate", 0, 0)
     targets = targets_of(base, graph, evidence, negatives, ask_closed=options.ask_closed)
     known = known_states(base, graph.atoms, evidence)
@@ -438,15 +446,21 @@ class QueryBatches:
 
         For a t-norm these are all; for L_sem those closed facts that may stand in ground rules of closed atoms alone.
         """
-        full_graph, language = self.source.full_graph, self.model.base.language
+        full_graph = self.source.full_graph
         if full_graph is not None and self.options.regularisation != "off":
             return full_graph.atoms.numpy()
-        if full_graph is not None and self.options.semantic_weight > 0:
-            for rule in full_graph.rules:
-                predicates = [language.predicate(atom.predicate) for atom in rule.atoms]
-                if rule.formula is not None and all(p.closed or p.closed_parts for p in predicates):
-                    return np.setdiff1d(self.evidence.atoms, self.open, assume_unique=True)
+        if full_graph is not None and self.options.semantic_weight > 0 and may_be_closed(full_graph, self.model.base):
+            return np.setdiff1d(self.evidence.atoms, self.open, assume_unique=True)
         return np.zeros(0, np.int64)
+
+
+def may_be_closed(graph: FactorGraph, base: HerbrandBase) -> bool:
+    """Whether there may be ground rules of closed atoms alone, which count in L_sem."""
+    for rule, part in zip(graph.rules, graph.neighbours, strict=True):
+        predicates = [base.language.predicate(atom.predicate) for atom in rule.atoms]
+        if len(part) and rule.formula is not None and all(p.closed or p.closed_parts for p in predicates):
+            return True
+    return False
 
 
 def leaves_one_out(model: R2N, source: GraphSource, evidence: Evidence, options: TrainingOptions) -> bool:

@@ -18,18 +18,24 @@ from r2n.data.features import (
     FeatureRows,
     Features,
     FeatureTable,
+    Token,
     WordWeights,
     bags_of_words,
+    choose_analyzer,
     constant_labels,
     feature_rows,
+    pair_counts,
+    pair_features,
     read_feature_records,
 )
 from r2n.data.knowledge_base import grown_features
+from r2n.data.problem import Problem
 from r2n.data.records import settle
 from r2n.errors import ConfigError, DataError
-from r2n.logic.language import Language
+from r2n.logic.language import Domain, Language
 from r2n.store.folder import problem_fingerprints
 from tests.examples import fixture
+from tests.oracles.feature_rerun import common_prefix, grams_of, words_of
 
 THEORY = r2n.parse_theory("domain paper, person\npredicate cites(paper, paper)\npredicate wrote(person, paper)\n")
 FACTS = [
@@ -333,29 +339,81 @@ def test_bags_are_those_of_plain_loops(rows: list[tuple[list[str], bool]]) -> No
             assert bags.known.toarray()[row, column] == words.count(word)
 
 
+@pytest.mark.parametrize("token", ["word", "char"])
 @pytest.mark.parametrize("weights", ["binary", "count", "tfidf"])
-def test_bags_taken_without_a_word_are_those_of_a_text_without_it(weights: WordWeights) -> None:
+def test_bags_taken_without_a_word_are_those_of_a_text_without_it(weights: WordWeights, token: Token) -> None:
     """All occurrences go; the vocabulary, and how rare words are, stay."""
-    bags = bags_of_words(TEXTS, IN_TRAINING, weights=weights)
-    the, zebra = bags.words.index("the"), bags.words.index("zebra")
-    taken = bags.taken(np.array([0, 3, 0, 2, 3]), np.array([the, zebra, -1, the, -1]))
-    shorter = bags_of_words((*TEXTS, "cat sat cat ran", "sat"), np.append(IN_TRAINING, [False, False]), weights=weights)
+    bags = bags_of_words(TEXTS, IN_TRAINING, weights=weights, token=token)
+    taken = bags.taken(np.array([0, 3, 0, 2, 3]), ["the", "zebra", None, "the", None])
+    more = np.append(IN_TRAINING, [False, False])
+    shorter = bags_of_words((*TEXTS, "cat sat cat ran", "sat"), more, weights=weights, token=token)
     assert taken.vocabulary == bags.vocabulary == shorter.vocabulary
     expected = [as_dicts(shorter.known, shorter.vocabulary)[row] for row in (4, 5, 0, 2, 3)]
     for found, wanted in zip(as_dicts(taken.known, taken.vocabulary), expected, strict=True):
         assert found == pytest.approx(wanted)
-    assert as_dicts(taken.every, taken.words) == [
-        as_dicts(shorter.every, shorter.words)[row] for row in (4, 5, 0, 2, 3)
+    assert as_dicts(taken.every, taken.tokens) == [
+        as_dicts(shorter.every, shorter.tokens)[row] for row in (4, 5, 0, 2, 3)
     ]
 
 
 @pytest.mark.parametrize("weights", ["binary", "tfidf"])
 def test_a_bag_may_be_empty_and_so_may_the_vocabulary(weights: WordWeights) -> None:
     bags = bags_of_words(("cat", ""), np.array([True, True]), weights=weights)
-    taken = bags.taken(np.array([0, 1]), np.array([0, 0]))
+    taken = bags.taken(np.array([0, 1]), ["cat", "cat"])
     assert taken.known.toarray().tolist() == taken.every.toarray().tolist() == [[0], [0]]
-    nothing = bags_of_words(("cat", "dog"), np.zeros(2, bool), weights=weights).taken(np.array([1]), np.array([1]))
+    nothing = bags_of_words(("cat", "dog"), np.zeros(2, bool), weights=weights).taken(np.array([1]), ["dog"])
     assert nothing.known.shape == (1, 0)
     assert nothing.every.toarray().tolist() == [[0, 0]]
-    none = bags.taken(np.zeros(0, np.int64), np.zeros(0, np.int64))
+    none = bags.taken(np.zeros(0, np.int64), [])
     assert none.known.shape == (0, 1)
+
+
+NAMES = ("John Smith", "jon smith", "J. Smith-Jones", "", "Ødegård_4", "smith, john", "x" * 70, "x" * 65 + "yyyyy")
+
+
+def test_characters_are_compared_as_plain_loops_say() -> None:
+    bags = bags_of_words(NAMES, np.array([True, False] * 4), token="char")
+    assert set(bags.vocabulary) == set().union(*map(grams_of, NAMES[::2]))
+    for row, text in enumerate(NAMES):
+        assert as_dicts(bags.every, bags.tokens)[row].keys() == set(grams_of(text))
+    left, right = (part.ravel() for part in np.meshgrid(*[np.arange(len(NAMES))] * 2))
+    for i, j, found in zip(left, right, pair_counts(bags, left, right).tolist(), strict=True):
+        one, other = ({gram for gram in grams_of(NAMES[k]) if len(gram) == 3} for k in (i, j))
+        plain = [" ".join(words_of(NAMES[k]))[:64] for k in (i, j)]
+        shared, longest = len(one & other), max(map(len, plain)) or 1
+        jaccard, dice = shared / (len(one | other) or 1), 2 * shared / (len(one) + len(other) or 1)
+        assert found == pytest.approx([jaccard, dice, common_prefix(*plain) / longest])
+
+
+def test_pairs_have_similarities_of_texts_and_comparisons_of_vectors() -> None:
+    vectors = np.array([[1.0, 3.0], [3.0, 3.0], [2.0, 3.0], [2.0, 3.0]], np.float32)
+    features = Features(Domain("d"), np.array([2, 3, 5, 8]), ("Ann Lee", "ann lee", "Bob", "Bo"), vectors)
+    found = pair_features(features, np.array([2, 5, 4, 8]), np.array([3, 8, 2, 7]))
+    assert found[0, :7] == pytest.approx([math.log(3), 0, 1, 1, 1, 1, 1])
+    assert found[1, 5:7] == pytest.approx([2 / 3, 0])
+    deviation = 2**-0.5
+    assert found[:2, 7:].tolist() == pytest.approx(np.array([[2 / deviation, 0, -2, 0], [0, 0, 0, 0]]))
+    assert not found[2:].any(), "4 and 7 have no features"
+    wide = Features(Domain("d"), np.arange(4), vectors=np.random.default_rng(0).normal(size=(4, 9)).astype(np.float32))
+    mean, largest, product, cosine = pair_features(wide, np.array([0]), np.array([0]))[0]
+    assert (mean, largest, cosine) == pytest.approx((0, 0, 1))
+    assert product > 0
+
+
+def test_names_and_short_texts_are_read_by_their_characters_too() -> None:
+    assert choose_analyzer(("John Smith", "Jon Smith"))[0] == "char"
+    sentences = tuple(f"the cat sat on a mat and saw {animal} in front of the old house" for animal in "abcd")
+    assert choose_analyzer(sentences)[0] == "word"
+    assert choose_analyzer(tuple("".join(f"{i}{j} " for j in range(20)) for i in "abcdefgh"))[0] == "both"
+    assert choose_analyzer(("", ""))[0] == "word"
+    facts, features = {"p": [("a", "b")]}, {"d": {"a": "Ann", "b": "Bob"}}
+    theory = "domain d\npredicate p(d, d)"
+    chosen = Problem.from_facts(facts, theory, features=features)
+    assert chosen.knowledge.features["d"].analyzer == "char"
+    why = "texts of 3 characters on average, and 0% of the words occur in several of them"
+    assert chosen.report.notes == (f'features.d.analyzer = "char" is chosen: {why}',)
+    given = Problem.from_facts(facts, theory, features={"d": FeatureTable(features["d"], analyzer="word")})
+    assert given.knowledge.features["d"].analyzer == "word"
+    assert given.report.notes == ()
+    with pytest.raises(ConfigError, match="analyzer is 'word', 'char' or 'both', not 'words'"):
+        FeatureTable(features["d"], analyzer="words")  # pyright: ignore[reportArgumentType]

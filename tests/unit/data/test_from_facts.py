@@ -1,7 +1,9 @@
 """Problems of facts given in Python: every form of facts, queries, features and theory, and random splits."""
 
 import doctest
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,9 +13,11 @@ import pytest
 
 import r2n.data.problem
 from r2n.data.features import FeatureTable
-from r2n.data.problem import Problem
+from r2n.data.problem import Problem, load_problem
 from r2n.data.tables import Table
 from r2n.errors import ConfigError, DataError, TheoryError
+from r2n.model.choices import choose_options
+from r2n.store.folder import problem_bytes, problem_fingerprints, problem_from_bytes
 
 COLUMNS = {"head": ["italy", "rome", "rome"], "relation": ["in", "in", "big"], "tail": ["europe", "italy", "italy"]}
 LABELLED = {**COLUMNS, "truth": [1, 1, 0]}
@@ -170,3 +174,50 @@ def test_a_frame_of_several_texts_asks_which() -> None:
 
 def test_the_example_runs() -> None:
     assert doctest.testmod(r2n.data.problem).failed == 0
+
+
+SHOP = """
+domain user, product, category
+predicate bought(user, product)
+predicate inCategory(product, category) closed
+"""
+BOUGHT = pd.DataFrame({"buyer": ["ann", "bob", "ann"], "item": ["pen", "ink", "ink"]})
+
+
+@pytest.mark.parametrize(
+    ("ask", "expected"),
+    [
+        ("product", {"bought": (1,), "inCategory": (0,)}),
+        (["item"], {"bought": (1,)}),
+        (["buyer", "product"], {"bought": (0, 1), "inCategory": (0,)}),
+        ([-1], {"bought": (1,), "inCategory": (1,)}),
+        ((), {}),
+    ],
+)
+def test_what_is_asked_is_named_by_columns_domains_and_positions(
+    ask: Any, expected: dict[str, tuple[int, ...]]
+) -> None:
+    known = {"bought": BOUGHT, "inCategory": [("pen", "office")]}
+    problem = Problem.from_facts(known, SHOP, {"bought": [("bob", "pen")]}, ask=ask)
+    assert problem.ask == expected
+    assert problem_from_bytes(problem_bytes(problem), Path("x")).ask == expected
+    assert (problem_fingerprints(problem) == problem_fingerprints(replace(problem, ask={}))) == (not expected)
+
+
+def test_an_argument_that_does_not_exist_is_not_asked(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="no predicate has an argument 'itme'"):
+        Problem.from_facts({"bought": BOUGHT}, SHOP, ask=["itme"])
+    (tmp_path / "bought.csv").write_text(BOUGHT.to_csv(index=False))
+    (tmp_path / "theory.r2n").write_text(SHOP)
+    table = '{file = "bought.csv", predicate = "bought", header = true}'
+    text = f'theory = "theory.r2n"\n[facts]\ntrain = {table}\n[queries]\nask = '
+    (tmp_path / "problem.toml").write_text(text + '"item"')
+    assert load_problem(tmp_path).ask == {"bought": (1,)}
+    (tmp_path / "problem.toml").write_text(text + "[2]")
+    with pytest.raises(ConfigError, match="no predicate has an argument '2'"):
+        load_problem(tmp_path)
+
+
+def test_the_asked_position_is_corrupted() -> None:
+    problem = Problem.from_facts({"bought": BOUGHT}, SHOP, {"bought": [("bob", "pen")]}, ask=["buyer"])
+    assert choose_options(problem, problem.options)[0].training.corrupted_positions == (-2,)

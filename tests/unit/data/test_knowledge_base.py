@@ -192,3 +192,36 @@ def test_predicates_of_the_data_that_are_named_like_reciprocals_stay_what_they_a
     assert kb.base.decode(true)[0].tolist() == [0, 4], "p(a, b), and its reciprocal alone"
     assert np.array_equal(counterparts(kb.base, true), true[::-1])
     assert str(r2n.parse_theory(str(kb.theory))) == str(kb.theory)
+
+
+def topics(papers: int, values: int) -> list[tuple[str, str, str]]:
+    return [("topic", f"paper{i}", f"label{i % values}") for i in range(papers)]
+
+
+@pytest.mark.parametrize(
+    ("papers", "values", "expected"), [(20, 4, True), (19, 2, False), (40, 10, False), (30, 1, False)]
+)
+def test_a_predicate_with_one_fact_a_row_and_few_values_is_functional(
+    papers: int, values: int, *, expected: bool
+) -> None:
+    problem = r2n.Problem.from_facts(
+        [*topics(papers, values), ("cites", "paper0", "paper1"), ("cites", "paper0", "paper2")]
+    )
+    assert problem.knowledge.language.predicate("topic").functional == expected
+    assert problem.knowledge.theory.predicates == problem.knowledge.language.predicates
+    assert not problem.knowledge.language.predicate("cites").functional
+    note = f"topic is functional: {papers} facts give each first constant one of {values} values"
+    assert problem.report.notes == ((note,) if expected else ())
+    several = r2n.Problem.from_facts([*topics(40, 4), ("topic", "paper0", "label1")])
+    assert not several.knowledge.language.predicate("topic").functional
+    false = [("topic", f"paper{i}", f"label{(i + 1) % 4}", False) for i in range(40)]
+    labelled = r2n.Problem.from_facts([*topics(40, 4), *false])
+    assert labelled.knowledge.language.predicate("topic").functional
+
+
+def test_several_values_of_a_declared_functional_predicate_are_warned_of() -> None:
+    declared = "domain paper, label\npredicate topic(paper, label) functional"
+    assert r2n.Problem.from_facts(topics(3, 3), declared).report.warnings == ()
+    found = r2n.Problem.from_facts([*topics(3, 3), ("topic", "paper0", "label1")], declared)
+    assert found.report.warnings == ("topic is declared functional, but paper0 has several values",)
+    assert found.knowledge.language.predicate("topic").functional

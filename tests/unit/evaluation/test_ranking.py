@@ -61,6 +61,39 @@ def test_what_has_no_choice_is_left_out_and_counted() -> None:
     assert list(some.per_predicate) == ["on"]
 
 
+def test_metrics_are_by_position_and_those_of_all_over_the_asked_ones() -> None:
+    """Of locatedIn(italy, europe), asia is before europe, and italy is first; of on(asia, earth), asia is second."""
+    queries = evidence({"locatedIn(italy, europe)": True, "on(asia, earth)": True})
+    logits = {
+        "locatedIn(italy, europe)": 1,
+        "locatedIn(italy, asia)": 2,
+        "on(africa, earth)": 1,
+        "on(asia, earth)": 0.5,
+    }
+    score = scorer(logits)
+    every = ranked(score, queries)
+    assert every.metrics["mrr"] == pytest.approx((1 + 0.5 + 0.5) / 3)
+    assert {name: (part["ranks"], part["mrr"]) for name, part in every.by_position.items()} == {
+        "position 1": (2, 0.75),
+        "position 2": (1, 0.5),
+    }
+    assert "asked" not in every.protocol
+    one = ranked(score, queries, ask={"locatedIn": (1,), "on": ()})
+    assert one.metrics["mrr"] == one.per_predicate["locatedIn"]["mrr"] == 0.5
+    assert one.by_position == every.by_position
+    assert one.by_query is not None
+    assert len(one.by_query.atoms) == 1
+    assert one.protocol["asked"] == "the metrics are over position 2 alone: queries.ask"
+    both = ranked(score, queries, ask={"locatedIn": (1,)})
+    assert both.metrics["mrr"] == pytest.approx((0.5 + 0.5) / 2), "of another predicate, all positions are asked"
+    rows = [line.split()[0] for line in str(both).splitlines()[2:]]
+    assert rows == ["asked", "position", "position", "locatedIn", "on"]
+    alone = ranked(score, evidence({"locatedIn(italy, europe)": True}), ask={"locatedIn": (1,)})
+    assert list(alone.by_position) == ["position 1 (country)", "position 2 (region)"]
+    assert alone.to_dict()["by_position"]["position 2 (region)"]["mrr"] == 0.5
+    assert alone.protocol["asked"] == "the metrics are over position 2 (region) alone: queries.ask"
+
+
 def test_a_ranking_without_a_choice_says_so_instead_of_numbers() -> None:
     """A domain of one constant, all other candidates known, or no query at all."""
     queries = evidence({"on(asia, earth)": True})

@@ -10,6 +10,7 @@ import torch
 from scipy.sparse import csr_array
 from torch import Tensor, nn
 
+from r2n.data.knowledge_base import KnowledgeBase
 from r2n.explanation.features import channel_weights, feature_effects
 from r2n.grounding.full import FullGrounder
 from r2n.network import pair_embedding
@@ -21,11 +22,12 @@ from tests.featured_problem import featured_problem
 from tests.model_strategies import shaken
 
 KNOWN = featured_problem().knowledge
+READ_BY_CHARACTERS = featured_problem(analyzer="both").knowledge
 SOURCE = GroundedOnDemand.from_knowledge(KNOWN, FullGrounder())
 
 
-def network(input: str, **changes: Any) -> R2N:
-    model = R2N.build(KNOWN, input=input, dim=4, layers=1, **changes)
+def network(input: str, known: KnowledgeBase = KNOWN, **changes: Any) -> R2N:
+    model = R2N.build(known, input=input, dim=4, layers=1, **changes)
     return shaken(model, 1).eval()
 
 
@@ -50,9 +52,14 @@ def test_an_encoder_has_a_channel_of_words_and_one_of_vectors_and_a_module_none(
     assert named(network("distmult"), "alike", "ann", "bob") == set()
 
 
-def no_counts(_: R2N, patched: pytest.MonkeyPatch) -> None:
-    counted = pair_embedding.pair_counts
-    patched.setattr(pair_embedding, "pair_counts", lambda *given: 0 * counted(*given))
+def no_counts(token: str) -> Callable[[R2N, pytest.MonkeyPatch], None]:
+    def change(_: R2N, patched: pytest.MonkeyPatch) -> None:
+        counted = pair_embedding.pair_counts
+        patched.setattr(
+            pair_embedding, "pair_counts", lambda bags, *given: (bags.token != token) * counted(bags, *given)
+        )
+
+    return change
 
 
 def no_kind(kind: str) -> Callable[[R2N, pytest.MonkeyPatch], None]:
@@ -87,7 +94,8 @@ def no_words(_: R2N, patched: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("made", "part", "where", "without"),
     [
-        ({"input": "pair"}, "overlap of paper words", "pair", no_counts),
+        ({"input": "pair"}, "overlap of paper words", "pair", no_counts("word")),
+        ({"input": "pair", "known": READ_BY_CHARACTERS}, "overlap of paper characters", "pair", no_counts("char")),
         ({"input": "pair"}, "difference of paper words", "pair", no_kind("difference")),
         ({"input": "pair"}, "product of paper words", "pair", no_kind("product")),
         ({"input": "pair"}, "paper vectors", "pair", no_vectors),

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from r2n.data.features import FeatureTable
 from r2n.data.problem import Problem
 from r2n.explanation.features import feature_effects, input_reasons
 from r2n.explanation.records import FeatureEffect, InputReasons
@@ -19,7 +20,7 @@ from tests.featured_problem import TITLES, featured_problem
 from tests.model_strategies import shaken
 from tests.oracles.feature_rerun import Rerun
 
-TEXTS_ONLY = featured_problem({"paper": TITLES})
+TEXTS_ONLY = featured_problem({"paper": FeatureTable(TITLES, analyzer="word")})
 
 
 def rerun(problem: Problem, *, seed: int = 1, **changes: object) -> Rerun:

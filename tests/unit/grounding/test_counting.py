@@ -18,6 +18,7 @@ from r2n.grounding.counting import (
     MOST_ENTRIES,
     Chain,
     ChainStep,
+    RowCounts,
     RuleCounts,
     StepMatrices,
     as_chain,
@@ -111,6 +112,28 @@ def test_counts_are_those_of_the_ground_rules(knowledge: KnowledgeBase, most: in
     }
     assert found == counted_one_by_one(knowledge)
     assert (np.diff(counts.codes) >= 0).all()
+
+
+@at_most(10, because="each example grounds 24 rules, and once more for each pattern")
+@given(random_knowledge(), st.integers(0, 2**32 - 1), st.sampled_from([1, 2, 9]), st.booleans())
+def test_rows_counted_alone_have_the_counts_of_all(knowledge: KnowledgeBase, seed: int, most: int, fewer: bool) -> None:
+    base, dice = knowledge.base, np.random.default_rng(seed)
+    alone, full = RowCounts(Store(knowledge), THEORY.rules), RuleCounts.from_store(Store(knowledge), THEORY.rules)
+    if fewer:
+        alone, full = alone.without_rules(frozenset(["r1", "r20"])), full.without_rules(["r1", "r20"])
+    for predicate, shape in enumerate(base.shapes):
+        for position in range(len(shape)):
+            expected = full.by_pattern(predicate, position)
+            codes = np.arange(*expected.pattern.bounds)
+            every = np.unique(expected.pattern.located(codes)[0])
+            for _ in range(5):
+                rows = dice.choice(every, min(most, len(every)), replace=False)
+                found = alone.at(predicate, position, rows)
+                for row in np.unique(rows):
+                    (_, own), (_, other) = found.index.entries(row[None]), expected.index.entries(row[None])
+                    for name in ("candidates", "rules", "counts", "is_fact"):
+                        assert np.array_equal(getattr(found, name)[own], getattr(expected, name)[other])
+            assert np.array_equal(alone.conclude(codes, position), np.isin(codes, full.codes))
 
 
 @at_most(2, because="each example grounds 24 rules, once more for every fact that is left out")

@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pytest
 import torch
@@ -17,7 +18,7 @@ from r2n.grounding.store import Store
 from r2n.grounding.strategies import make_grounder
 from r2n.logic.parser import parse_theory
 from r2n.model.choices import choose_options
-from r2n.model.preflight import Work, cost_warnings, measured_speed, preflight_warnings
+from r2n.model.preflight import Work, cost_warnings, measured_speed, mining_notes, preflight_warnings
 from r2n.options import GroundingOptions, Options
 from tests.candidate_problem import things_problem
 
@@ -62,6 +63,36 @@ def test_a_rule_with_the_asked_predicate_in_its_body_under_known_body() -> None:
     text = "1 of 2 rules has a predicate that is asked in its body (chain: kin)"
     silent = (f"{KNOWN_BODY} training.batch_size=1", f"{KNOWN_BODY} {COUNTED}", "", f"{KNOWN_BODY} model.layers=0")
     check(asked, (KNOWN_BODY, (text, "training.batch_size")), *((change, ()) for change in (*silent, BACKWARD)))
+
+
+def test_rules_that_conclude_nothing_asked_or_labelled() -> None:
+    wrong = THEORY + "".join(f"rule w{i}: parent(x, y) -> kin(y, x)\n" for i in range(5))
+    asked = problem([("ada", "kin", "cleo")], *KIN, theory=wrong)
+    text = "6 of 7 rules (two_steps, w0, w1, ...): none of the ground rules concludes a query or a labelled atom"
+    assert text in told(asked, COUNTED)
+    assert text in told(asked, KNOWN_BODY)
+    assert "conclude" not in told(problem([("ada", "kin", "cleo")], *KIN, ("ada", "grandparent", "cleo")), COUNTED)
+
+
+def mined_problem(rules: str) -> Problem:
+    dice = np.random.default_rng(0)
+    pairs = {(f"c{a}", f"c{b}") for a, b in dice.integers(60, size=(200, 2)).tolist() if a != b}
+    names = ("r0", "r1", "r2", "r3")
+    rows = [facts(*((a, name, b) for a, b in sorted(pairs) for name in names))]
+    theory = "domain d\n" + "".join(f"predicate {name}(d, d)\n" for name in names) + rules
+    asked = facts(
+        *((f"c{i}", name, f"c{i + 1}") for i in range(20) for name in names if (f"c{i}", f"c{i + 1}") not in pairs)
+    )
+    return Problem.build("alike", parse_theory(theory), rows, {"test": [asked]})
+
+
+def test_rules_that_the_facts_bear_out_are_advised_where_few_are_given() -> None:
+    (text,) = mining_notes(mined_problem("rule one: r0(x, y) -> r1(x, y)\n"))
+    assert "finds 11 rules with a confidence of 50% or more that the theory does not state" in text
+    assert "r2n mine P --out FILE.r2n" in text
+    every = "".join(f"rule a{i}{j}: r{i}(x, y) -> r{j}(x, y)\n" for i in range(4) for j in range(4) if i != j)
+    assert mining_notes(mined_problem(every)) == []
+    assert mining_notes(mined_problem("")) == []  # to take rules at all is another choice
 
 
 @pytest.mark.parametrize("strategy", ["known-body", "backward"])
@@ -299,7 +330,7 @@ def test_nothing_is_said_or_measured_of_the_packaged_problems(name: str, monkeyp
 
 
 def test_check_and_train_say_it_before_the_work(tmp_path: Path) -> None:
-    records_problem(tmp_path / "records", 207)
+    records_problem(tmp_path / "records", 207, '[grounding]\nstrategy = "full"\n')
     checked = CliRunner().invoke(app, ["check", str(tmp_path / "records")])
     assert "warning: the training takes about" in checked.stderr
     refused = ["--out", str(tmp_path / "run"), "--set", "training.patience=20"]

@@ -38,7 +38,7 @@ def test_a_constant_has_a_variant_for_each_word() -> None:
     p3, ann = ids("p3", "ann")
     model = network()
     assert [type(channel) for channel in channels_of(model)] == [VectorChannel, WordChannel, VectorChannel]
-    assert variants_of(model, p3) == [Variant(p3, 1, word) for word in ("and", "cats", "mice")]
+    assert variants_of(model, p3) == [Variant(p3, word) for word in ("and", "cats", "mice")]
     assert variants_of(model, ann) == []
 
 

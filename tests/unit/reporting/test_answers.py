@@ -58,14 +58,16 @@ def test_if_nothing_is_wrong_the_least_confident_are_shown(classified: Kept, ask
     predictor, queries, notes = classified.trained, queries_of(classified), []
     assert isinstance(queries, ClassifiedQueries)
     truth = predictor.columns(queries.atoms).network > 0.5
-    found = example_answers(predictor, ClassifiedQueries(queries.atoms, truth, queries.logits), notes, most=2)
+    found = example_answers(predictor, ClassifiedQueries(queries.atoms, truth, queries.logits), notes, until=0.0)
     assert found[-1].heading == "Least sure answers"
     first, least = found[-1].answers[0], np.argmin(np.abs(queries.logits))
     assert (first.atom, first.truth) == (predictor.base.names(queries.atoms[[least]])[0], truth[least])
     assert all(len(part.answers) <= MOST for part in found)
     shown = sum(len(part.answers) for part in found)
-    assert len(asked) == 2
-    assert notes == [f"with so many rules, 2 of {shown} answers are explained; r2n explain explains any"]
+    assert asked == []
+    assert notes == [
+        f"0 of {shown} answers are explained in the time of a report; r2n report RUN takes the time for all"
+    ]
 
 
 def test_an_answer_that_cannot_be_explained_is_noted(classified: Kept, monkeypatch: pytest.MonkeyPatch) -> None:

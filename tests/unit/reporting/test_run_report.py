@@ -50,7 +50,7 @@ def test_a_report_is_complete(kind: str, request: pytest.FixtureRequest) -> None
     assert [line.reason for line in found.options if line.origin == "chosen"] == ["a reason"]
     assert len(found.networks[0][0].epochs) == run.trained.options.training.epochs
     assert faults(run_page(found)) == []
-    fast = build_report(run.folder, run.trained, run.reports, TRAINING, is_full=False)
+    fast = build_report(run.folder, run.trained, run.reports, TRAINING, seconds=0)
     assert fast.figures == found.figures
     assert (fast.rules, fast.answers) == (None, ())
 
@@ -67,7 +67,7 @@ def test_answers_are_of_the_test_queries_or_of_the_last_split(classified: Kept) 
 
 
 def test_a_part_that_fails_is_left_out_and_noted(classified: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fails(*_: object, most: int) -> RuleReport:
+    def fails(*_: object, most: int, until: float) -> RuleReport:
         raise ZeroDivisionError("by zero")
 
     def refuses(*_: object) -> tuple[AnswerGroup, ...]:
@@ -78,22 +78,20 @@ def test_a_part_that_fails_is_left_out_and_noted(classified: Kept, monkeypatch: 
     found = build_report(classified.folder, classified.trained, classified.reports, Training())
     assert (found.rules, found.answers) == (None, ())
     assert found.notes == (
-        "the rules are not shown: ZeroDivisionError: by zero",
         "the answers are not shown: it has no answer",
+        "the rules are not shown: ZeroDivisionError: by zero",
     )
 
 
-def test_of_many_rules_few_are_examined(classified: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A pass over the ground rules of a thousand rules takes seconds, and a page may not take minutes."""
-    monkeypatch.setattr(run_report, "MANY_RULES", 0)
-    given: list[int | None] = []
-    usual = run_report.rule_report
-    monkeypatch.setattr(run_report, "rule_report", lambda *a, most: given.append(most) or usual(*a, most=most))
-    found = build_report(classified.folder, classified.trained, classified.reports, TRAINING)
-    assert given == [run_report.FEW_OF_MANY]
-    explained = [answer for part in found.answers for answer in part.answers if answer.explanation is not None]
-    assert len(explained) == run_report.EXPLAINED_OF_MANY
-    assert len(found.notes) == 1
+def test_what_would_take_longer_than_the_report_may_is_left_to_the_command(classified: Kept) -> None:
+    found = build_report(classified.folder, classified.trained, classified.reports, TRAINING, 1e-9)
+    answers = [answer for part in found.answers for answer in part.answers]
+    assert answers
+    assert all(answer.explanation is None for answer in answers)
+    assert found.rules is not None
+    assert found.rules.rules == ()
+    notes = (*found.notes, *found.rules.notes)
+    assert sum("r2n report RUN takes the time for all" in note for note in notes) == 2
 
 
 # training data, options, figures

@@ -65,8 +65,8 @@ def test_several_requests_in_one_pass_are_answered_as_each_alone(
 ) -> None:
     requests = [query("liesIn(n2, ?)", "near(n0, ?)"), query("liesIn(itly, ?)"), query("liesIn(?, south)", top=2)]
     alone = [answer_queries(session, [request])[0] for request in requests]
-    passes, columns = [], Model.columns
-    monkeypatch.setattr(Model, "columns", lambda self, codes: passes.append(1) or columns(self, codes))
+    passes, columns = [], Model._columns
+    monkeypatch.setattr(Model, "_columns", lambda self, codes: passes.append(1) or columns(self, codes))
     together = answer_queries(session, requests)
     assert together == alone
     assert len(passes) == 1

@@ -6,6 +6,7 @@ import numpy as np
 import torch
 
 from r2n.grounding.full import FullGrounder
+from r2n.grounding.store import Store
 from r2n.network.graph_sources import FullGraph, GroundedOnDemand
 from r2n.options import TrainingOptions
 from r2n.training.batches import FixedBatches, Step, make_batches
@@ -56,13 +57,14 @@ def test_the_graph_is_that_around_evidence_and_negatives() -> None:
     assert len(step.graph.atoms) < KNOWN.base.size
 
 
-def test_ground_rules_of_closed_atoms_alone_are_there_for_the_semantic_loss() -> None:
+def test_ground_rules_of_closed_atoms_alone_that_are_laid_out_count_in_the_semantic_loss() -> None:
     known = knowledge(
         "rule back: near(x, y) -> near(y, x)\n", "near(n0,n1) near(n1,n2) liesIn(n0,north)", theory=THEORY
     )
-    source = GroundedOnDemand.from_knowledge(known, FullGrounder())
-    (step,) = make_batches(network(known=known), source, known.evidence, TrainingOptions()).steps
-    assert sum(len(rows) for rows, _ in step.targets.rules) == len(step.graph) == 2
+    for asks_closed, expected in ((True, 2), (False, 0)):
+        source = GroundedOnDemand(Store(known, asks_closed=asks_closed), FullGrounder())
+        (step,) = make_batches(network(known=known), source, known.evidence, TrainingOptions()).steps
+        assert sum(len(rows) for rows, _ in step.targets.rules) == len(step.graph) == expected
 
 
 def test_what_would_not_fit_is_measured_part_by_part() -> None:

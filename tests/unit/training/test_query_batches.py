@@ -11,6 +11,7 @@ from r2n.grounding.backward import BackwardGrounder
 from r2n.grounding.full import FullGrounder
 from r2n.grounding.ground_rules import Grounder
 from r2n.grounding.known_body import KnownBodyGrounder
+from r2n.grounding.store import Store
 from r2n.network.factor_graph import TRUE, UNKNOWN
 from r2n.network.graph_sources import GroundedOnDemand
 from r2n.options import TrainingOptions
@@ -34,9 +35,14 @@ SOURCES: dict[str, Grounder] = {
 
 
 def batches(
-    known: KnowledgeBase = MORE, grounder: str = "full", model: dict[str, Any] | None = None, **options: Any
+    known: KnowledgeBase = MORE,
+    grounder: str = "full",
+    model: dict[str, Any] | None = None,
+    *,
+    asks_closed: bool = False,
+    **options: Any,
 ) -> QueryBatches:
-    source = GroundedOnDemand.from_knowledge(known, SOURCES[grounder])
+    source = GroundedOnDemand(Store(known, asks_closed=asks_closed), SOURCES[grounder])
     wanted = TrainingOptions(**{"batch_size": 3, "corrupted_positions": (-1,), **options})
     return QueryBatches(network(known=known, **(model or {})), source, known.evidence, wanted)
 
@@ -111,10 +117,10 @@ def test_a_t_norm_reads_all_ground_rules_once_or_more_in_an_epoch() -> None:
     assert counted == {tuple(full.atoms[row].tolist()) for rows in full.neighbours for row in rows}
 
 
-def test_ground_rules_of_closed_atoms_alone_are_there_for_the_semantic_loss() -> None:
+def test_ground_rules_of_closed_atoms_alone_that_are_laid_out_count_in_the_semantic_loss() -> None:
     known = knowledge("rule back: near(x, y) -> near(y, x)\n", TRUE_FACTS, theory=THEORY)
-    for weight, expected in ((0.1, 2), (0.0, 0)):
-        steps = steps_of(batches(known, semantic_weight=weight, batch_size=4))
+    for weight, asks_closed, expected in ((0.1, True, 2), (0.0, True, 0), (0.1, False, 0)):
+        steps = steps_of(batches(known, asks_closed=asks_closed, semantic_weight=weight, batch_size=4))
         assert sum(len(rows) for step in steps for rows, _ in step.targets.rules) == expected
 
 

@@ -13,7 +13,7 @@ import { calibrationText, count, counted, probability, standing } from "./words.
 /** @typedef {import("./main.js").Setting} Setting */
 /** @typedef {import("./parts.js").Answer} Answer */
 
-const FIELDS = ["atom", "probability", "known", "closed", "network", "logit", "reached", "spread"];
+const FIELDS = ["atom", "probability", "share", "known", "closed", "network", "logit", "reached", "spread"];
 const MORE = 5; // times as many
 
 /** @param {Setting} setting @param {any} result @param {import("./parts.js").Calibration} calibration */
@@ -84,6 +84,7 @@ function columns(result, calibration, changes) {
       cell: (/** @type {Answer} */ a) => probabilityBar(a, calibration),
       order: (/** @type {Answer} */ a) => a.probability,
     },
+    ...(answers.some((answer) => answer.share !== null) ? [share] : []),
     {
       key: "known",
       title: "Known",
@@ -102,6 +103,14 @@ function columns(result, calibration, changes) {
     { key: "logit", title: "Logit", kind: "n", cell: logit, order: (/** @type {Answer} */ a) => a.logit },
   ];
 }
+
+const share = {
+  key: "share",
+  title: "Share among candidates",
+  kind: "n",
+  cell: (/** @type {Answer} */ a) => (a.share === null ? "" : probability(a.share)),
+  order: (/** @type {Answer} */ a) => a.share ?? 0,
+};
 
 /** @param {Answer} answer */
 function logit(answer) {

@@ -17,8 +17,17 @@ import { counted, probability, signed, standing } from "./words.js";
  * @property {number} logit
  * @property {boolean} reached
  * @property {number | null} spread
+ * @property {number | null} share
  */
-/** @typedef {{temperature: number, shift: number, fitted_on: string, why_not: string} | null} Calibration */
+/**
+ * @typedef {object} Fitted
+ * @property {number} temperature
+ * @property {number} shift
+ * @property {string} fitted_on
+ * @property {string} why_not
+ * @property {Record<string, number[]>} by_rows
+ */
+/** @typedef {Fitted | null} Calibration */
 
 const MOST_LISTED = 4;
 
@@ -48,6 +57,7 @@ export function probabilityBar(answer, calibration) {
 function spreadOf(answer, calibration) {
   if (answer.spread === null || answer.spread === undefined || standing(answer) === "true") return null;
   if (answer.known !== null || answer.closed) return null;
+  if (calibration && Object.keys(calibration.by_rows).length) return null; // it is not the logit's alone
   const { temperature, shift } = calibration ?? { temperature: 1, shift: 0 };
   const at = (/** @type {number} */ logit) => 1 / (1 + Math.exp(-(logit - shift) / temperature));
   return /** @type {[number, number]} */ ([at(answer.logit - answer.spread), at(answer.logit + answer.spread)]);

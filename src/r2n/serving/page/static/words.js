@@ -117,8 +117,10 @@ function inFile(word) {
 /** Whether probabilities are calibrated, and on what. @param {import("./parts.js").Calibration} calibration */
 export function calibrationText(calibration) {
   if (!calibration) return "Probabilities are not calibrated: they are what the network says.";
-  const { temperature, shift, fitted_on: labels, why_not: reason } = calibration;
+  const { temperature, shift, fitted_on: labels, why_not: reason, by_rows: rows } = calibration;
   if (reason) return `Probabilities are as trained, not calibrated: ${reason}.`;
+  const isByRows = Object.keys(rows).length > 0;
+  if (isByRows) return `Probabilities that atoms are true: by the logit and its place in its row, fitted on ${labels}.`;
   if (temperature === 1 && shift === 0) return `Probabilities are as trained, which ${labels} do not contradict.`;
   return `Probabilities are calibrated: temperature ${temperature.toFixed(2)}, fitted on ${labels}.`;
 }

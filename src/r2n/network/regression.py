@@ -1,0 +1,289 @@
+"""Emb^0(a) from a logistic regression on the constants' features, fitted before the training."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from zlib import crc32
+
+import numpy as np
+import torch
+from jaxtyping import Float, Int64
+from scipy.sparse import csr_array, hstack
+from torch import Tensor, nn
+
+from r2n.data.features import pair_counts
+from r2n.data.herbrand import Codes, HerbrandBase
+from r2n.data.knowledge_base import KnowledgeBase
+from r2n.logic.language import Predicate
+from r2n.network.constant_embedding import Channel, ConstantEmbedding, ModuleChannel, VectorChannel, WordChannel
+from r2n.network.input_layers import AtomEmbedding
+from r2n.network.pair_embedding import COUNTS
+from r2n.network.tensors import Tensors
+from r2n.options import ModelOptions
+
+FOLDS = 5
+MOST_VALUES = 50  # of a position, each with weights of its own
+MOST_EXAMPLES = 50_000  # of a predicate and a truth
+STRENGTHS = np.logspace(-4, 3, 8)  # C of scikit-learn: the inverse of the penalty
+FEWEST = 3  # examples of each truth
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """What a predicate's regression reads: a channel (by number) at one position, or compared at two."""
+
+    channel: int
+    positions: tuple[int, ...]
+
+    @property
+    def key(self) -> str:
+        """A name for its weights."""
+        return f"channel{self.channel}-" + "".join(f"at{i}" for i in self.positions)
+
+
+@dataclass(frozen=True, eq=False)
+class Block(Tensors):
+    """The atoms (rows) of a predicate that has inputs: for each input its rows or its comparisons, values and folds."""
+
+    predicate: int
+    atoms: Int64[Tensor, " atoms"]
+    inputs: tuple[Tensor, ...]
+    values: Int64[Tensor, " atoms"]
+    folds: Int64[Tensor, " atoms"]
+
+
+@dataclass(frozen=True, eq=False)
+class RegressionBatch(Tensors):
+    """Atoms of one arity."""
+
+    predicates: Int64[Tensor, " atoms"]
+    blocks: tuple[Block, ...]
+
+
+class Regression(AtomEmbedding):
+    """A logistic regression's logit z along a learned direction of the predicate, with a learned offset, and z itself.
+
+    A predicate has weights for the features at each of its positions, or for comparisons of two constants' features if
+    both positions have the same. If one more position has few constants, each of these has its own weights, and for a
+    functional predicate they exclude each other. The weights are fitted once for each of `FOLDS` parts of the labelled
+    first constants, on the others: a training atom is read by weights that never saw its label, and any other atom by
+    the mean over all. So the layers above learn how far the regression is to be trusted.
+    """
+
+    fold_of: Tensor
+    tells_labels = False
+
+    def __init__(
+        self, knowledge: KnowledgeBase, channels: Sequence[Channel], constants: ConstantEmbedding, options: ModelOptions
+    ) -> None:
+        """`constants` has no vectors that are read."""
+        super().__init__()
+        language, self.constant_dim, self.dim = knowledge.language, constants.dim, max(2, options.dim)
+        count = max(1, len(language.predicates))
+        self.direction = nn.Parameter(torch.randn(count, self.dim - 1) * 0.3)
+        self.offset = nn.Parameter(torch.randn(count, self.dim - 1) * 0.3)
+        self.channels = nn.ModuleList(channels)
+        names, labelled = language.constants, knowledge.training_first_constants
+        self.fold_of = torch.full((len(names),), -1)
+        self.fold_of[torch.from_numpy(labelled)] = torch.tensor(
+            [crc32(names[i].encode()) % FOLDS for i in labelled], dtype=torch.int64
+        )
+        self.inputs, self.value_of = dict[int, tuple[Input, ...]](), dict[int, tuple[int, Int64[np.ndarray, " _"]]]()
+        self.weights = nn.ParameterDict()
+        self.is_functional = [predicate.functional for predicate in language.predicates]
+        for i, predicate in enumerate(language.predicates):
+            self._add(i, predicate, knowledge)
+
+    def _add(self, index: int, predicate: Predicate, knowledge: KnowledgeBase) -> None:
+        """The inputs and weights of a predicate, unless it has no features or is closed."""
+        language = knowledge.language
+        members = [language.members(domain) for domain in predicate.domains]
+        has = np.array(
+            [[bool((c.row_of[torch.from_numpy(m)] >= 0).any()) for m in members] for c in self._read], bool
+        ).reshape(len(self._read), len(members))
+        if predicate.closed or not has.any():
+            return
+        same = [c for c in range(len(has)) if len(members) == 2 and has[c].all()]
+        found = [Input(c, (0, 1)) for c in same]
+        found += [Input(c, (i,)) for c in range(len(has)) if c not in same for i in np.flatnonzero(has[c]).tolist()]
+        plain = [i for i in range(len(members)) if not has[:, i].any()]
+        outputs = 1
+        if len(plain) == 1 and len(members[plain[0]]) <= MOST_VALUES:
+            (position,) = plain
+            outputs = len(members[position])
+            self.value_of[index] = position, np.sort(members[position])
+        self.inputs[index] = tuple(found)
+        for part in found:
+            size = self._read[part.channel].size if len(part.positions) == 1 else self._compared(part.channel)
+            weight = nn.Parameter(torch.zeros(size, outputs * FOLDS), requires_grad=False)
+            self.weights[f"{index}-{part.key}"] = weight
+        self.weights[f"{index}-bias"] = nn.Parameter(torch.zeros(1, outputs * FOLDS), requires_grad=False)
+
+    @property
+    def _read(self) -> list[Channel]:
+        """The channels, without modules of the caller, whose output changes as they are trained."""
+        return [part for part in self.channels if isinstance(part, Channel) and not isinstance(part, ModuleChannel)]
+
+    def _compared(self, channel: int) -> int:
+        """How many comparisons of two constants a channel gives."""
+        part = self._read[channel]
+        return COUNTS if isinstance(part, WordChannel) else 2 * part.size
+
+    def collate(
+        self,
+        predicates: Int64[Tensor, " atoms"],
+        arguments: Int64[Tensor, "atoms positions"],
+        constants: ConstantEmbedding,
+    ) -> RegressionBatch:
+        """Atoms of one arity, collated once for all passes."""
+        blocks = []
+        for index, inputs in self.inputs.items():
+            atoms = (predicates == index).nonzero().flatten()
+            if not len(atoms):
+                continue
+            own = arguments[atoms]
+            read = []
+            for part in inputs:
+                channel = self._read[part.channel]
+                rows = channel.row_of[own[:, list(part.positions)]]
+                read.append(rows[:, 0] if len(part.positions) == 1 else _comparisons(channel, rows))
+            position, values = self.value_of.get(index, (0, np.zeros(0, np.int64)))
+            value = (
+                torch.from_numpy(np.searchsorted(values, own[:, position].numpy())) if len(values) else own[:, 0] * 0
+            )
+            value = value.clamp(max=max(0, len(values) - 1))
+            blocks.append(Block(index, atoms, tuple(read), value, self.fold_of[own[:, 0]]))
+        return RegressionBatch(predicates, tuple(blocks))
+
+    def forward(self, atoms: RegressionBatch, constants: ConstantEmbedding) -> Float[Tensor, "atoms dim"]:
+        """Emb^0(a); its last component is the regression's logit."""
+        logits = self.offset.new_zeros(len(atoms.predicates))
+        for block in atoms.blocks:
+            logits[block.atoms] = self._logits(block)
+        vectors = logits.unsqueeze(1) * self.direction[atoms.predicates] + self.offset[atoms.predicates]
+        return torch.cat([vectors, logits.unsqueeze(1)], dim=1)
+
+    @torch.no_grad()
+    def _logits(self, block: Block) -> Float[Tensor, " atoms"]:
+        """The logits of the atoms of one predicate."""
+        total = self.weights[f"{block.predicate}-bias"].expand(len(block.atoms), -1)
+        for part, rows in zip(self.inputs[block.predicate], block.inputs, strict=True):
+            channel, weight = self._read[part.channel], self.weights[f"{block.predicate}-{part.key}"]
+            if len(part.positions) > 1:
+                total = total + rows @ weight
+                continue
+            table = channel.times(weight, None) if isinstance(channel, WordChannel) else channel.vectors @ weight
+            total = total + torch.where((rows >= 0).unsqueeze(1), table[rows.clamp(min=0)], 0.0)
+        found = total.unflatten(1, (-1, FOLDS))
+        if self.is_functional[block.predicate] and found.shape[1] > 1:  # log p(value) / (1 - p(value))
+            logs = found.log_softmax(1)
+            found = logs - torch.log1p(-logs.exp().clamp(max=1 - 1e-6))
+        found = found[torch.arange(len(found), device=found.device), block.values]
+        chosen = found.gather(1, block.folds.clamp(min=0).unsqueeze(1)).squeeze(1)
+        return torch.where(block.folds >= 0, chosen, found.mean(1))
+
+    def score(
+        self, embedding: Float[Tensor, "atoms dim"], predicates: Int64[Tensor, " atoms"]
+    ) -> Float[Tensor, " atoms"]:
+        """The regression's logit."""
+        return embedding[:, -1]
+
+    def fit(self, base: HerbrandBase, true: Codes, false: Codes) -> None:
+        """Fit the weights to the atoms that training asks for; held-out loss chooses the penalty."""
+        dice = np.random.default_rng(0)
+        bounds = [(np.searchsorted(part, base.offsets)) for part in (true, false)]
+        for index in self.inputs:
+            parts = [codes[b[index] : b[index + 1]] for codes, b in zip((true, false), bounds, strict=True)]
+            parts = [dice.choice(p, MOST_EXAMPLES, replace=False) if len(p) > MOST_EXAMPLES else p for p in parts]
+            if min(map(len, parts)) < FEWEST and not self.is_functional[index]:
+                continue
+            arguments = base.decode(np.concatenate(parts))[1][:, : len(base.shapes[index])]
+            labels = np.repeat([1, 0], [len(part) for part in parts])
+            empty = torch.full((len(labels),), index)
+            (block,) = self.collate(empty, torch.from_numpy(arguments), ConstantEmbedding(0, 1, dropout=0.0)).blocks
+            self._fit_predicate(block, labels)
+
+    def _fit_predicate(self, block: Block, labels: Int64[np.ndarray, " atoms"]) -> None:
+        design, folds, values = self._design(block), block.folds.numpy(), block.values.numpy()
+        bias = self.weights[f"{block.predicate}-bias"]
+        outputs = bias.shape[1] // FOLDS
+        if self.is_functional[block.predicate] and outputs > 1:
+            true = labels == 1
+            weights, offsets = _fitted(design[true], values[true], folds[true], outputs)
+        else:
+            fits = [_fitted(design[values == v], labels[values == v], folds[values == v], 1) for v in range(outputs)]
+            weights, offsets = (np.concatenate(part, axis=-2) for part in zip(*fits, strict=True))
+        bias.copy_(torch.from_numpy(offsets).flatten())
+        start = 0
+        for part in self.inputs[block.predicate]:
+            weight = self.weights[f"{block.predicate}-{part.key}"]
+            weight.copy_(torch.from_numpy(weights[start : start + len(weight)]).flatten(1))
+            start += len(weight)
+
+    def _design(self, block: Block) -> csr_array:
+        """The features of atoms, input by input."""
+        parts = []
+        for part, rows in zip(self.inputs[block.predicate], block.inputs, strict=True):
+            channel = self._read[part.channel]
+            if len(part.positions) > 1:
+                parts.append(csr_array(rows.numpy()))
+                continue
+            assert isinstance(channel, WordChannel | VectorChannel)
+            if isinstance(channel, WordChannel):
+                matrix = channel.bags.known
+            else:
+                matrix = csr_array(channel.vectors.cpu().numpy())
+            known = rows.numpy()
+            taken = csr_array(matrix[known.clip(0)])
+            parts.append(csr_array(taken.multiply((known >= 0)[:, None])))
+        return csr_array(hstack(parts, format="csr"))
+
+
+def _comparisons(channel: Channel, rows: Int64[Tensor, "atoms two"]) -> Float[Tensor, "atoms comparisons"]:
+    """Two constants' features compared; zeros if one has none."""
+    known, safe = (rows >= 0).all(1), rows.clamp(min=0)
+    if isinstance(channel, WordChannel):
+        found = torch.from_numpy(pair_counts(channel.bags, safe[:, 0].numpy(), safe[:, 1].numpy()))
+    else:
+        assert isinstance(channel, VectorChannel)
+        one, other = channel.vectors[safe[:, 0]].cpu(), channel.vectors[safe[:, 1]].cpu()
+        found = torch.cat([(one - other).abs(), one * other], dim=1)
+    return torch.where(known.unsqueeze(1), found, 0.0)
+
+
+def _fitted(
+    design: csr_array, labels: Int64[np.ndarray, " atoms"], folds: Int64[np.ndarray, " atoms"], classes: int
+) -> tuple[Float[np.ndarray, "inputs classes folds"], Float[np.ndarray, "classes folds"]]:
+    """The weights without each fold, and the intercepts; without two classes, the weights are zero."""
+    from sklearn.linear_model import LogisticRegression  # takes a second to import
+
+    best, shape = -np.inf, (len(csr_array(design.T).indptr) - 1, classes, FOLDS)
+    chosen = np.zeros(shape), _prior(labels, classes)[:, None].repeat(FOLDS, 1)
+    for strength in STRENGTHS:
+        weights, offsets, held_out = np.zeros(shape), chosen[1].copy() * 0, 0.0
+        for fold in range(FOLDS):
+            rest, own = folds != fold, folds == fold
+            offsets[:, fold] = _prior(labels[rest], classes)
+            kinds = np.unique(labels[rest])
+            if len(kinds) > 1:
+                model = LogisticRegression(C=strength, max_iter=200).fit(design[rest], labels[rest])
+                if classes == 1:
+                    weights[:, 0, fold], offsets[0, fold] = model.coef_[0], model.intercept_[0]
+                else:
+                    both = np.stack([-model.coef_[0], model.coef_[0]]) / 2 if len(kinds) == 2 else model.coef_
+                    starts = np.array([-1, 1]) * model.intercept_ / 2 if len(kinds) == 2 else model.intercept_
+                    offsets[:, fold] = starts.min() - 5.0
+                    weights[:, kinds, fold], offsets[kinds, fold] = both.T, starts
+            scores = design[own] @ weights[:, :, fold] + offsets[:, fold]
+            if classes == 1:
+                held_out -= np.logaddexp(0, np.where(labels[own] == 1, -scores[:, 0], scores[:, 0])).sum()
+            else:
+                held_out += (scores[np.arange(len(scores)), labels[own]] - np.logaddexp.reduce(scores, axis=1)).sum()
+        if held_out > best:
+            best, chosen = held_out, (weights, offsets)
+    return chosen
+
+
+def _prior(labels: Int64[np.ndarray, " atoms"], classes: int) -> Float[np.ndarray, " classes"]:
+    """The logit of each class's share, a little towards the middle."""
+    counts = np.bincount(labels, minlength=max(2, classes)) + 0.5
+    return np.log(counts[1:] / counts[0]) if classes == 1 else np.log(counts / counts.sum())
