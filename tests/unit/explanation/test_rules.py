@@ -91,7 +91,7 @@ def test_counted_rules_as_the_ground_rules_with_a_known_body(seed: int) -> None:
     knowledge = knowledge_of(make_small_world(Random(seed)))
     rules = tuple(rule for rule in knowledge.theory.rules if is_counted(rule))
     found = counted_occurrences(RuleCounts.from_store(Store(knowledge), rules), knowledge.evidence)
-    grounding = KnownBodyGrounder().ground(Store(knowledge))
+    grounding = KnownBodyGrounder().ground(Store(knowledge, asks_closed=True))
     for part in grounding.ground_rules:
         if is_counted(part.rule):
             head = part.rule.head_positions[0]
