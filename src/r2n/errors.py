@@ -112,6 +112,12 @@ def counted(number: int, noun: str, plural: str | None = None) -> str:
     return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
 
 
+def first_names(names: Iterable[str], most: int = 3, separator: str = ", ") -> str:
+    """The first of some names, with dots if there are more."""
+    names = list(names)
+    return separator.join([*names[:most], *["..."] * (len(names) > most)])
+
+
 def is_out_of_memory(error: BaseException) -> bool:
     """Whether an error says that there is no memory left."""
     said, home = str(error).lower(), type(error).__module__.split(".")[0]

@@ -19,7 +19,6 @@ import pyarrow.compute as pc
 from jaxtyping import Bool, Float, Int64
 from scipy.sparse import csr_array, vstack
 
-from r2n.data.herbrand import index_among
 from r2n.data.records import (
     Fault,
     Locate,
@@ -100,11 +99,8 @@ class Bags:
     def known(self) -> csr_array:
         """The weights of the vocabulary in each text."""
         known = csr_array((self.every if self.weights == "binary" else self.counts)[:, self.columns])
-        return (
-            known
-            if self.rarity is None or not self.texts
-            else csr_array(self.rarity.transform(known), dtype=np.float32)
-        )
+        is_plain = self.rarity is None or not self.texts
+        return known if is_plain else csr_array(self.rarity.transform(known), dtype=np.float32)
 
     @cached_property
     def trigrams(self) -> csr_array:
@@ -125,12 +121,10 @@ class Bags:
                 index[i] = len(self.texts) + len(changed)
                 texts[i] = without_word(texts[i], word)
                 changed.append(texts[i])
-        more = (
-            self.vectorizer.transform(changed)
-            if changed and self.tokens
-            else csr_array((len(changed), len(self.tokens)))
-        )
-        counts = csr_array(vstack([self.counts, more], format="csr"), dtype=np.float32)
+        counts = self.counts
+        if changed:
+            more = self.vectorizer.transform(changed) if self.tokens else csr_array((len(changed), 0))
+            counts = csr_array(vstack([counts, more], format="csr"), dtype=np.float32)
         return replace(self, texts=tuple(texts), counts=csr_array(counts[index]))
 
 
@@ -615,53 +609,6 @@ def _of_domain(language: Language, domain: Domain, rows: FeatureRows, missing: s
     texts, labels = (None if part is None else tuple(part.to_pylist()) for part in taken)
     ignored = len(rows.constants) - int((found >= 0).sum())
     return Features(domain, members[has_some], texts, _taken(rows.vectors, chosen), ignored, labels)
-
-
-def standardised(vectors: Vectors, seen: Bool[np.ndarray, " rows"]) -> Float[np.ndarray, "rows size"]:
-    """Vectors of mean 0 and deviation 1 over the rows that are `seen`, or over all if none is."""
-    flat = vectors.reshape(len(vectors), -1).astype(np.float64)
-    some = flat[seen] if seen.any() else flat
-    scale = some.std(0) if len(some) else np.ones(flat.shape[1])
-    scale[scale < 1e-6 * (1 + np.abs(some).max(0, initial=0.0))] = 1.0
-    return (flat - (some.mean(0) if len(some) else 0.0)) / scale
-
-
-MOST_COMPONENTS = 8  # of vectors: the comparisons of longer ones are summed up
-
-
-def pair_features(
-    features: Features, left: Pairs, right: Pairs, *, seen: Bool[np.ndarray, " rows"] | None = None
-) -> Float[np.ndarray, "pairs comparisons"]:
-    """Comparisons of the features of two constants (ids) each, in columns; zeros if one of them has none.
-
-    Of texts: six similarities, by words and by characters (`pair_counts`), and whether they are equal. Of vectors,
-    standardised over the rows that are `seen` (all): |a - b| and a * b, or of long ones the mean and the largest of
-    |a - b|, and the mean of a * b, and the cosine.
-    """
-    seen = np.ones(len(features), bool) if seen is None else seen
-    rows = [index_among(part, features.constants) for part in (left, right)]
-    has_both = (rows[0] >= 0) & (rows[1] >= 0)
-    a, b = (part[has_both] for part in rows)
-    found = [np.zeros((len(a), 0))]
-    if features.texts is not None:
-        bags = [bags_of_words(features.texts, seen, token=token) for token in TOKENS["both"]]
-        found += [pair_counts(part, a, b) for part in bags]
-        found.append((bags[1].letters[a] == bags[1].letters[b]).all(axis=1, keepdims=True))
-    if features.vectors is not None:
-        vectors = standardised(features.vectors, seen)
-        one, other = vectors[a], vectors[b]
-        difference, product = np.abs(one - other), one * other
-        if vectors.shape[1] > MOST_COMPONENTS:
-            norms = np.linalg.norm(vectors, axis=1)
-            cosine = product.sum(1) / np.maximum(norms[a] * norms[b], 1e-12)
-            summed = [difference.mean(1), difference.max(1), product.mean(1), cosine]
-            found.append(np.stack(summed, 1))
-        else:
-            found += [difference, product]
-    compared = np.concatenate(found, axis=1)
-    all_pairs = np.zeros((len(left), compared.shape[1]))
-    all_pairs[has_both] = compared
-    return all_pairs
 
 
 def constant_labels(

@@ -29,6 +29,7 @@ MOST_COMPARED = 20  # wrong constants that are compared with all right ones, for
 FEWEST_ROWS = 20  # with one fact each, to hold a predicate for functional
 ROWS_A_VALUE = 5  # at least: where values are many, one for each row may be chance
 DEFAULT_DOMAIN = Domain("constant")
+VARIABLE = "\0"  # before the name of a variable of a rule, next to names of constants
 ONE_KIND = 0.9  # share of the constants in one domain: above, all are candidates for each other
 
 
@@ -92,15 +93,15 @@ def _with_predicates_of(theory: Theory, facts: Sequence[Facts], listed: Mapping[
             arities.setdefault(atom.predicate, len(atom.terms))
     arities = dict(sorted(arities.items()))
     is_text = any(isinstance(names, str) for names in (listed or {}).values())  # which is refused later
-    if theory.domains or listed is None or not are_named or is_text or not (theory.rules or listed):
-        predicates = tuple(Predicate(name, domains * arity) for name, arity in arities.items())
-        return theory.completed(domains, predicates)
-    of_positions = _domains_by_constants(theory, facts, arities, listed)
+    by_constants = not (theory.domains or listed is None or is_text) and are_named and bool(theory.rules or listed)
+    found = _domains_by_constants(theory, facts, arities, listed or {}) if by_constants else {}
     predicates = tuple(
-        Predicate(name, tuple(of_positions[name, i] for i in range(arity))) for name, arity in arities.items()
+        Predicate(name, tuple(found.get((name, i), domains[0]) for i in range(arity)))
+        for name, arity in arities.items()
     )
-    domains = dict.fromkeys([*map(Domain, listed), *of_positions.values()])
-    return theory.completed(tuple(domains), predicates)
+    if by_constants:
+        domains = tuple(dict.fromkeys([*map(Domain, listed or {}), *found.values()]))
+    return theory.completed(domains, predicates)
 
 
 Position = tuple[str, int]
@@ -121,15 +122,19 @@ def _domains_by_constants(
     for group in facts:
         if len(group.arguments) == arities[group.predicate]:
             members += [(number[group.predicate, i], pc.unique(column)) for i, column in enumerate(group.arguments)]
-    named, links = _in_rules(theory, number)
-    members += [(place, pa.array([name], pa.string())) for place, name in named]
+    for rule in theory.rules:  # a variable is a constant of its own
+        of_variable = {name: f"{VARIABLE}{rule.name} {name}" for name in rule.variables}
+        held = [((domain, -1), of_variable[name]) for name, domain in rule.types]
+        terms = ((atom.predicate, i, term) for atom in rule.atoms for i, term in enumerate(atom.terms))
+        held += [((p, i), t.name if isinstance(t, Constant) else of_variable[t.name]) for p, i, t in terms]
+        members += [(number[place], pa.array([name], pa.string())) for place, name in held if place in number]
     names = pa.chunked_array([column for _, column in members], pa.string()).combine_chunks().dictionary_encode()
-    constants = len(number) + names.indices.to_numpy().astype(np.int64)
-    holders = np.repeat([place for place, _ in members], [len(column) for _, column in members]).astype(np.int64)
-    first, second = np.concatenate([np.stack([holders, constants], 1), np.array(links, np.int64).reshape(-1, 2)]).T
-    size = len(number) + len(names.dictionary)
+    second = len(number) + names.indices.to_numpy().astype(np.int64)
+    first = np.repeat([place for place, _ in members], [len(column) for _, column in members]).astype(np.int64)
+    size, is_constant = len(number) + len(names.dictionary), ~np.array(pc.starts_with(names.dictionary, VARIABLE))
     found = connected_components(coo_array((np.ones(len(first), bool), (first, second)), (size, size)), directed=False)
-    component, of_constants = found[1][: len(number)].tolist(), np.bincount(found[1][len(number) :], minlength=1)
+    component = found[1][: len(number)].tolist()
+    of_constants = np.bincount(found[1][len(number) :], is_constant, minlength=1)
     if not listed and of_constants.max() >= ONE_KIND * of_constants.sum():
         return dict.fromkeys(positions, DEFAULT_DOMAIN)
     domains = dict[int, Domain]()
@@ -141,21 +146,6 @@ def _domains_by_constants(
     for position in positions:
         domains.setdefault(component[number[position]], Domain(f"{position[0]}_{position[1] + 1}"))
     return {position: domains[component[number[position]]] for position in positions}
-
-
-def _in_rules(theory: Theory, number: Mapping[Position, int]) -> tuple[list[tuple[int, str]], list[tuple[int, int]]]:
-    """The positions (by number) of constants in rules, and pairs of positions or domains of the same variable."""
-    named, links = list[tuple[int, str]](), list[tuple[int, int]]()
-    for rule in theory.rules:
-        places = {name: number[domain, -1] for name, domain in rule.types if (domain, -1) in number}
-        for atom in rule.atoms:
-            for i, term in enumerate(atom.terms):
-                place = number.get((atom.predicate, i))
-                if place is not None and isinstance(term, Constant):
-                    named.append((place, term.name))
-                elif place is not None:  # else the rule has the wrong arity, which is refused later
-                    links.append((place, places.setdefault(term.name, place)))
-    return named, links
 
 
 def with_functional(

@@ -25,7 +25,7 @@ from r2n.data.knowledge_base import EncodedFacts, Evidence, KnowledgeBase, compl
 from r2n.data.records import OnError, PostgresTable, check_file, is_postgres
 from r2n.data.tables import Table, read_facts, unusual_first_rows
 from r2n.data.text_tables import read_lines
-from r2n.errors import ConfigError, DataError, Location, counted, nearest
+from r2n.errors import ConfigError, DataError, Location, counted, first_names, nearest
 from r2n.logic.language import Language
 from r2n.logic.parser import parse_theory, read_theory, read_utf8
 from r2n.logic.theory import Theory
@@ -458,15 +458,11 @@ def asked_positions(
 
 def _found_domains(language: Language) -> str:
     """The domains that constants and rules show, each with its positions."""
-    positions: dict[str, list[str]] = {domain.name: [] for domain in language.domains}
-    for predicate in language.predicates:
-        for i, domain in enumerate(predicate.domains):
-            positions[domain.name].append(f"{i + 1} of {predicate.name}")
+    positions = [(d, f"{i} of {p.name}") for p in language.predicates for i, d in enumerate(p.domains, start=1)]
     shown = []
     for domain in language.domains:
-        own = positions[domain.name]
-        named = ", ".join([*own[:MOST_NAMED], *["..."] * (len(own) > MOST_NAMED)]) or "nowhere"
-        shown.append(f"{domain.name} ({counted(len(language.members(domain)), 'constant')}; {named})")
+        own = first_names((text for other, text in positions if other == domain), MOST_NAMED) or "nowhere"
+        shown.append(f"{domain.name} ({counted(len(language.members(domain)), 'constant')}; {own})")
     return (
         f"positions that share constants or variables of rules have one domain: {'; '.join(shown)}; where that is not"
         " so, list the constants in [domains] or declare the predicates in the theory"

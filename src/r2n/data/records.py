@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from jaxtyping import Bool, Int64
 
-from r2n.errors import ConfigError, DataError, Location, nearest
+from r2n.errors import ConfigError, DataError, Location, first_names, nearest
 from r2n.files import check_regular
 
 EXCERPT = 80
@@ -576,7 +576,7 @@ def _selected(table: PostgresTable, cursor: Any) -> str:
             if named
             else nearest(table.name or table.schema or "", sorted({part for pair in there for part in pair}))
         )
-        listed = ", ".join([*map(".".join, there[:MOST_LISTED]), *["..."] * (len(there) > MOST_LISTED)])
+        listed = first_names(map(".".join, there), MOST_LISTED)
         hint = f"{near} say which with `schema` and `name`; the tables are: {listed or 'none that this user may read'}"
         raise DataError(
             f"{len(named) or 'no'} tables are called {wanted}", where=Location(str(table)), hint=hint.strip()

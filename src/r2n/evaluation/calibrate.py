@@ -161,9 +161,9 @@ def _row_coefficients(
     logits: Logits, standing: Standing, truth: Truths, weights: Logits, *, apart: bool
 ) -> dict[str, tuple[float, ...]]:
     """The coefficients of least log-loss, none of them negative but the intercept, so that a row keeps its order."""
-    columns = standing.with_logits(logits)
     from scipy.optimize import minimize
 
+    columns = standing.with_logits(logits)
     scale = np.maximum(np.sqrt(np.average(columns**2, axis=0, weights=weights)), 1e-6)
     signs = np.where(truth, -1.0, 1.0)
 

@@ -263,8 +263,8 @@ def metric(name: str, task: Task, *, higher_is_better: bool = True, upper: float
 metric("ap", "classification")(lambda logits, truth, groups: average_precision(logits, truth))
 metric("roc_auc_macro", "classification")(roc_auc_macro)
 metric("accuracy", "classification")(lambda logits, truth, groups: _mean((logits > 0) == truth))
-metric("class_accuracy", "functional")(lambda *queries: class_accuracy(*queries))
-metric("macro_f1", "functional")(lambda *queries: macro_f1(*queries))
+metric("class_accuracy", "functional")(class_accuracy)
+metric("macro_f1", "functional")(macro_f1)
 metric("pair_accuracy", "functional")(lambda logits, truth, groups, rows: _mean((logits > 0) == truth))
 metric("brier", "classification", higher_is_better=False)(
     lambda logits, truth, groups: _mean((expit(logits) - truth) ** 2)

@@ -386,12 +386,6 @@ class RuleCounts:
         evidence = self.store.knowledge.evidence
         return are_among(self.codes, evidence.atoms[evidence.truth])
 
-    def rules_beside(self, atoms: Codes) -> list[str]:
-        """The names of rules that conclude something, but none of these atoms (ascending)."""
-        concluded = np.bincount(self.rule, minlength=len(self.rules))
-        inside = np.bincount(self.rule[are_among(self.codes, atoms)], minlength=len(self.rules))
-        return [self.rules[j].name for j in np.flatnonzero((concluded > 0) & (inside == 0)).tolist()]
-
     @cached_property
     def confidences(self) -> Float64[np.ndarray, " rules"]:
         """The share of true atoms among those that each rule concludes, less where these are few."""
@@ -504,8 +498,8 @@ class RowCounts:
         new = rows[~are_among(rows, known)]
         if found is not None and not len(new):
             return found
-        if asked == MOST_ASKED_ROWS or len(new) > pattern.rows_in_all // 2:  # one by one would take longer
-            first, end = pattern.bounds
+        first, end = pattern.bounds
+        if asked == MOST_ASKED_ROWS or 2 * len(new) * pattern.candidates > end - first:  # row by row would take longer
             new = np.setdiff1d(pattern.located(np.arange(first, end))[0], known)
         counted = self._counted(pattern, new)
         if found is not None:
@@ -612,12 +606,10 @@ def _rule_counts(
         if chain is None:
             position = rule.head_positions[0]
             atoms, head = grounder.ground_rule(store, rule).atoms, rule.atoms[position]
-            parts: Iterator[tuple[np.ndarray, ...]] = iter([np.unique(atoms[:, position], return_counts=True)])
-            if some is not None:
-                parts = (
-                    (codes[inside], counts[inside]) for codes, counts in parts for inside in [_in_rows(codes, *some)]
-                )
-            elif _in_body(rule, head.predicate):
+            concluded, number = np.unique(atoms[:, position], return_counts=True)
+            inside = slice(None) if some is None else are_among(some[0].located(concluded)[0], some[1])
+            parts: Iterator[tuple[np.ndarray, ...]] = iter([(concluded[inside], number[inside])])
+            if some is None and _in_body(rule, head.predicate):
                 predicate = store.language.predicate_index(head.predicate)
                 patterns = [QueryPattern.from_base(base, predicate, i) for i in range(len(head.terms))]
                 through = tuple(_through_grounded(store, rule, atoms, pattern) for pattern in patterns)
@@ -634,10 +626,6 @@ def _rule_counts(
             store.ceiling.check(entries * BYTES_OF_ENTRY, what=what, hints=FEWER_RULES)
         codes, counts = map(np.concatenate, zip(*found, strict=True))
         yield codes, counts, through
-
-
-def _in_rows(codes: Codes, pattern: QueryPattern, rows: Codes) -> Bool[np.ndarray, " atoms"]:
-    return are_among(pattern.located(codes)[0], rows)
 
 
 def _through_grounded(store: Store, rule: Rule, atoms: np.ndarray, pattern: QueryPattern) -> _Through:

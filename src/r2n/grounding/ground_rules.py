@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Int64
 
 from r2n.data.herbrand import Codes, ranges, union
-from r2n.errors import counted
+from r2n.errors import counted, first_names
 from r2n.grounding.store import CHEAPER_SETTINGS, Store
 from r2n.logic.theory import Rule
 from r2n.progress import Progress, no_progress
@@ -50,10 +50,9 @@ class Grounding:
         return sum(map(len, self.ground_rules))
 
     def __repr__(self) -> str:
-        of_rules = [f"{part.rule.name} {len(part):,}" for part in self.ground_rules[:MOST_NAMED]]
-        more = ["..."] * (len(self.ground_rules) > MOST_NAMED)
+        of_rules = first_names((f"{part.rule.name} {len(part):,}" for part in self.ground_rules), MOST_NAMED)
         counts = f"{counted(len(self), 'ground rule')} over {counted(len(self.atoms), 'atom')}"
-        return f"Grounding({counts}: {', '.join([*of_rules, *more]) or 'no rule'})"
+        return f"Grounding({counts}: {of_rules or 'no rule'})"
 
 
 @dataclass(frozen=True, eq=False)

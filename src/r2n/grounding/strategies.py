@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 
 from r2n.data.herbrand import Codes, are_among
-from r2n.errors import ConfigError, GroundingError, counted
+from r2n.errors import ConfigError, GroundingError, counted, first_names
 from r2n.grounding.backward import BackwardGrounder
 from r2n.grounding.cache import KeptGrounder
 from r2n.grounding.full import FullGrounder
-from r2n.grounding.ground_rules import MOST_NAMED, Grounder, Grounding, distinct_codes
+from r2n.grounding.ground_rules import Grounder, Grounding, distinct_codes
 from r2n.grounding.joins import TooManyRowsError, are_candidates, encode_substitutions, joined
 from r2n.grounding.known_body import KnownBodyGrounder
 from r2n.grounding.spark import SparkEngine, is_spark
@@ -98,18 +98,6 @@ FEWEST_PARTS = 5  # of the facts, one of which is tried at a time: facts that ar
 AS_MANY = 0.95  # of the queries that another strategy reaches
 
 
-@dataclass(frozen=True, slots=True)
-class Prospect:
-    """What a strategy would give: ground rules of an epoch, and the share of the queries that they conclude."""
-
-    strategy: str
-    size: Size
-    reached: float
-
-    def __str__(self) -> str:
-        return f"{self.strategy} {self.size}, which conclude {self.reached:.0%} of the queries"
-
-
 def chosen_strategy(store: Store, queries: Codes, options: GroundingOptions, atoms: int) -> tuple[str, str]:
     """The strategy where nobody set one, and why: full if that fits, else the smaller one that reaches the queries.
 
@@ -124,29 +112,29 @@ def chosen_strategy(store: Store, queries: Codes, options: GroundingOptions, ato
         return "full", reason
     most = min(MOST_TRIED, len(store.knowledge.evidence) // FEWEST_PARTS)
     sample = queries[:: -(-len(queries) // max(1, most)) or 1]
-    unknown, found = store.without(sample), list[Prospect]()
+    unknown, found = store.without(sample), dict[str, tuple[Size, float]]()  # with the share of queries concluded
     if len(sample) and known.count <= MOST_GROUND_RULES:
         with suppress(GroundingError):
             grounding = KnownBodyGrounder(min(MOST_GROUND_RULES, options.max_groundings)).ground(unknown)
             heads = distinct_codes([part.atoms[:, list(part.rule.head_positions)] for part in grounding.ground_rules])
-            found.append(Prospect("known-body", known, float(np.mean(are_among(sample, heads)))))
+            found["known-body"] = known, float(np.mean(are_among(sample, heads)))
     if len(sample) and len(store.knowledge.evidence) * len(rules) <= MOST_WORK:
         with suppress(GroundingError):
             grounder = BackwardGrounder(options.width, options.depth, options.max_groundings)
             members = np.concatenate(grounder.neighbourhoods(unknown, sample).members)
             size = Size(round(len(members) / len(sample) * atoms), exact=False)
-            found.append(Prospect("backward", size, len(np.unique(members[:, 0])) / len(sample)))
-    reason += "".join(f", {part}" for part in found) or f", known-body {known}"
-    found = [part for part in found if part.size.count <= MOST_GROUND_RULES] or found
-    best = max((part.reached for part in found), default=0.0)
+            found["backward"] = size, len(np.unique(members[:, 0])) / len(sample)
+    shown = (f", {name} {size}, which conclude {share:.0%} of the queries" for name, (size, share) in found.items())
+    reason += "".join(shown) or f", known-body {known}"
+    found = {name: part for name, part in found.items() if part[0].count <= MOST_GROUND_RULES} or found
+    best = max((share for _, share in found.values()), default=0.0)
     if not best:
         return ("full" if full.count <= MOST_GROUND_RULES else "known-body"), reason
-    fitting = [part for part in found if part.reached >= AS_MANY * best]
+    sizes = {name: size.count for name, (size, share) in found.items() if share >= AS_MANY * best}
     asked = {store.language.predicates[i].name for i in np.unique(store.base.decode(queries)[0])}
     in_bodies = any(rule.atoms[literal.position].predicate in asked for rule in rules for literal in rule.body)
     preferred = "backward" if in_bodies else "known-body"
-    chosen = min(fitting, key=lambda part: part.size.count * (1 if part.strategy == preferred else MUCH_MORE))
-    return chosen.strategy, reason
+    return min(sizes, key=lambda name: sizes[name] * (1 if name == preferred else MUCH_MORE)), reason
 
 
 def ground_rules_left_out(store: Store, strategy: str) -> str | None:
@@ -155,11 +143,8 @@ def ground_rules_left_out(store: Store, strategy: str) -> str | None:
     size = expected_total(store.with_closed(), rules, "full" if strategy == "full" else "known-body")
     if size.is_zero:
         return None
-    names = ", ".join([*(rule.name for rule in rules[:MOST_NAMED]), *["..."] * (len(rules) > MOST_NAMED)])
-    return (
-        f"{size} ground rules of {counted(len(rules), 'rule')} ({names}) are left out: all their atoms are closed, so"
-        " that their truth is known"
-    )
+    of_rules = f"{size} ground rules of {counted(len(rules), 'rule')} ({first_names(rule.name for rule in rules)})"
+    return f"{of_rules} are left out: all their atoms are closed, so that their truth is known"
 
 
 def mean_neighbourhood(store: Store, grounder: BackwardGrounder, sample: Codes) -> np.ndarray | None:

@@ -206,25 +206,17 @@ class Answers(Sequence[Answer]):
                 *([] if item.spread is None else [f"{item.logit:.2f} ± {item.spread:.2f}"]),
             ]
             rows.append("".join(["<tr>", *(f'<td style="text-align:left">{cell}</td>' for cell in cells), "</tr>"]))
-        heads = [
-            "",
-            "atom",
-            "probability",
-            *["share"] * (self.share is not None),
-            "",
-            "known",
-            "predicted",
-            *["logit ± spread"] * (self.spread is not None),
-        ]
+        shares, spreads = ["share"] * (self.share is not None), ["logit ± spread"] * (self.spread is not None)
+        heads = ["", "atom", "probability", *shares, "", "known", "predicted", *spreads]
         head = "".join(f'<th scope="col" style="text-align:left">{text}</th>' for text in heads)
+        calibrated = "not calibrated" if self.calibration is None else self.calibration.in_words
         texts = [
             f"{counted(len(self), 'answer')} to {counted(self.asked, 'atom')} asked",
             *[f"the first {MOST_ROWS} are shown"] * (len(self) > MOST_ROWS),
             *[f"{counted(self.left_out, 'atom')} left out, which nothing is known of"] * bool(self.left_out),
             *[f"{counted(self.hidden, 'atom')} not shown, known already"] * bool(self.hidden),
             *[f"{counted(self.refused, 'atom')} of new constants cannot be answered"] * bool(self.refused),
-            "probability: that the atom is true, "
-            + ("not calibrated" if self.calibration is None else self.calibration.in_words),
+            f"probability: that the atom is true, {calibrated}",
             *["share: that it is the answer, among all candidates that are not known"] * (self.share is not None),
         ]
         table = f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"

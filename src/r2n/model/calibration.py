@@ -54,14 +54,18 @@ def calibrate(run: Run) -> Calibrated | None:
     if not len(valid):
         return _on_hidden_facts(run, logits)
     words, weights = counted(len(valid), "validation query", "validation queries"), np.ones(len(valid))
-    base, is_drawn = run.problem.knowledge.base, bool(valid.truth.all())
+    base, train, is_drawn = run.problem.knowledge.base, run.problem.train, bool(valid.truth.all())
+    compares = options.training.compares_facts
+    has_rows = compares and (logits.full_pass is not None or not logits.model.layers)  # else each atom is grounded
     if is_drawn:
-        valid, weights = _with_corruptions(run, logits)
-        facts = int(valid.truth.sum())
-        words = f"{counted(facts, 'validation fact')} and {counted(len(valid) - facts, 'corruption')} of them"
+        valid, weights = (_with_candidates if has_rows else _with_corruptions)(run, logits)
+        facts, (noun, of) = int(valid.truth.sum()), ("candidate", "their rows") if has_rows else ("corruption", "them")
+        words = f"{counted(facts, 'validation fact')} and {counted(len(valid) - facts, noun)} of {of}"
     found, groups = logits(valid.atoms), query_groups(base, valid.atoms, valid.truth)
-    compares, hidden = options.training.compares_facts, None
-    fitted = fit_temperature(found, valid.truth, groups, fitted_on=words, compares=compares, weights=weights)
+    hidden, fitted = (
+        None,
+        fit_temperature(found, valid.truth, groups, fitted_on=words, compares=compares, weights=weights),
+    )
     are_apart = found[valid.truth].min(initial=np.inf) > found[~valid.truth].max(initial=-np.inf)
     if fitted is None or are_apart:
         hidden = _on_hidden_facts(run, logits)
@@ -74,12 +78,12 @@ def calibrate(run: Run) -> Calibrated | None:
     if fitted is None:
         return None
     fitted = replace(fitted, on_validation=fitted is not hidden)
-    has_rows = logits.full_pass is not None or not logits.model.layers  # else each candidate is grounded
-    share = _share(run, logits) if has_rows and compares else None
+    share = _share(run, logits) if has_rows else None
     if fitted.is_as_trained and not fitted.why_not:
         return replace(unless_contradicted(fitted, found, valid.truth, weights, words), share=share)
-    if compares and has_rows and fitted is not hidden:
-        fitted = _with_rows(fitted, run, logits)
+    if has_rows and fitted is not hidden:
+        stand = standing(logits, valid.atoms, base, train.atoms[train.truth])
+        fitted = replace(fitted, by_rows=fit_in_rows(found, stand, valid.truth, groups, weights))
     fitted = _in_bounds(fitted, run, logits, valid.atoms[valid.truth]) if is_drawn else fitted
     return replace(fitted, share=share)
 
@@ -197,23 +201,6 @@ def _with_candidates(run: Run, logits: AtomLogits) -> tuple[Evidence, np.ndarray
 
 def _widest(base: HerbrandBase) -> int:
     return max((max(shape, default=1) for shape in base.shapes), default=1)
-
-
-def _with_rows(fitted: Calibrated, run: Run, logits: AtomLogits) -> Calibrated:
-    """The calibration with what rows tell, if labels that it is not fitted to are likelier by it."""
-    problem, valid = run.problem, run.problem.valid
-    asked, weights = (valid, np.ones(len(valid))) if not valid.truth.all() else _with_candidates(run, logits)
-    base, train, found = problem.knowledge.base, problem.train, logits(asked.atoms)
-    own, groups = (
-        standing(logits, asked.atoms, base, train.atoms[train.truth]),
-        query_groups(base, asked.atoms, asked.truth),
-    )
-    by_rows = fit_in_rows(found, own, asked.truth, groups, weights)
-    if not by_rows or valid is asked:
-        return replace(fitted, by_rows=by_rows)
-    facts = int(asked.truth.sum())
-    words = f"{counted(facts, 'validation fact')} and {counted(len(asked) - facts, 'candidate')} of their rows"
-    return replace(fitted, by_rows=by_rows, fitted_on=words)
 
 
 def _share(run: Run, logits: AtomLogits) -> float | None:

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from math import prod
 from time import perf_counter
@@ -14,7 +15,7 @@ from r2n.data.herbrand import Codes, HerbrandBase, are_among, closed_atoms
 from r2n.data.knowledge_base import Evidence, KnowledgeBase, as_trained
 from r2n.data.problem import Problem
 from r2n.data.validation import contradictions
-from r2n.errors import ConfigError, GroundingError, counted
+from r2n.errors import ConfigError, GroundingError, counted, first_names
 from r2n.grounding.backward import BackwardGrounder
 from r2n.grounding.counting import RuleCounts, as_chain, is_counted, split_rules
 from r2n.grounding.ground_rules import Grounding, GroundRules
@@ -40,10 +41,10 @@ MOST_GROUNDINGS = 200_000  # of a rule, to find out
 MOST_TRIED = 200  # queries of a split that are grounded around
 MOST_STARTS = 2_000  # facts and queries that are grounded around to see which rules backward grounding meets
 FEW_FACTS = 20  # of a predicate, whose corruptions are drawn to see whether there are negatives
-MOST_NAMED = 3  # rules that a sentence names
 MINING_SECONDS = 1.0  # of a search for rules, to see whether there are more than the given ones
 MOST_MINED_FACTS = 50_000
 STRONG_CONFIDENCE, STRONG_SUPPORT = 0.5, 20  # of a mined rule that is worth adding
+FEWEST_MINED = 3  # or as many as there are rules: fewer are not worth a note
 
 
 def preflight_warnings(problem: Problem, options: Options) -> list[str]:
@@ -160,70 +161,58 @@ def _ungrounded(problem: Problem, store: Store, options: Options) -> Iterator[st
         if reason is not None:
             named.setdefault(reason, []).append(rule.name)
     for reason, names in named.items():
-        subject = f"rule '{names[0]}' has" if len(names) == 1 else f"{len(names):,} rules ({_first(names)}) have"
+        subject = f"rule '{names[0]}' has" if len(names) == 1 else f"{len(names):,} rules ({first_names(names)}) have"
         yield f"{subject} no ground rule{reason}"
 
 
 def _beside(problem: Problem, store: Store, options: Options) -> Iterator[str]:
     """Rules with a known body that conclude nothing that is asked or labelled, if that is found out quickly."""
-    rules = tuple(filter(is_counted, store.theory.rules))
+    rules, most = tuple(filter(is_counted, store.theory.rules)), min(MOST_GROUNDINGS, options.grounding.max_groundings)
     is_read_so = options.model.rules == "counted" or options.grounding.strategy == "known-body"
-    if not is_read_so or not rules or len(problem.train) * len(rules) > MOST_WORK:
-        return
-    try:
-        counts = RuleCounts.from_store(
-            store, rules, max_groundings=min(MOST_GROUNDINGS, options.grounding.max_groundings)
-        )
-    except GroundingError:
-        return
-    yield from beside_text(counts, problem.atoms)
+    if is_read_so and rules and len(problem.train) * len(rules) <= MOST_WORK:
+        with suppress(GroundingError):
+            yield from beside_text(RuleCounts.from_store(store, rules, max_groundings=most), problem.atoms)
 
 
 def beside_text(counts: RuleCounts, atoms: Codes) -> list[str]:
-    """A sentence about rules that conclude nothing among some atoms; none if all do."""
-    if not (names := counts.rules_beside(atoms)):
+    """A sentence about rules that conclude something, but nothing among some atoms (ascending), if there are any."""
+    concluded, inside = (
+        np.bincount(rule, minlength=len(counts.rules))
+        for rule in (counts.rule, counts.rule[are_among(counts.codes, atoms)])
+    )
+    if not (names := [counts.rules[j].name for j in np.flatnonzero((concluded > 0) & (inside == 0))]):
         return []
     return [
-        f"{len(names):,} of {counted(len(counts.rules), 'rule')} ({_first(names)}): none of the ground rules concludes"
-        " a query or a labelled atom, so that they change no answer that is asked for; see whether predicates and"
-        " arguments are in the right order, or leave them out"
+        f"{len(names):,} of {counted(len(counts.rules), 'rule')} ({first_names(names)}): none of the ground rules"
+        " concludes a query or a labelled atom, so that they change no answer that is asked for; see whether predicates"
+        " and arguments are in the right order, or leave them out"
     ]
 
 
 def mining_notes(problem: Problem) -> list[str]:
     """What a short search for rules finds in the facts that the theory does not state, if it is much."""
-    knowledge = problem.knowledge
+    knowledge, rules = problem.knowledge, problem.knowledge.theory.rules
     has_pairs = any(predicate.arity == 2 for predicate in knowledge.language.predicates)
-    if not knowledge.theory.rules or not has_pairs or len(knowledge.evidence) > MOST_MINED_FACTS:
+    if not rules or not has_pairs or len(knowledge.evidence) > MOST_MINED_FACTS:
         return []
-    chains = (as_chain(knowledge, rule) for rule in knowledge.theory.rules)
-    given = {
-        (chain.head, way.steps, way.is_reversed) for chain in chains if chain for way in (chain, chain.backwards())
-    }
-    mined = mine_rules(knowledge, MiningOptions(seconds=MINING_SECONDS)).rules
-    asked = {
-        predicate for part in problem.queries.values() for predicate in knowledge.base.decode(part.atoms)[0].tolist()
-    }
+    chains = [chain for rule in rules if (chain := as_chain(knowledge, rule))]
+    given = {(way.head, way.steps, way.is_reversed) for chain in chains for way in (chain, chain.backwards())}
+    asked = {i for part in problem.queries.values() for i in knowledge.base.decode(part.atoms)[0].tolist()}
     heads = {knowledge.language.predicates[i].name for i in asked}
-    strong = [
-        str(part.rule)
-        for part in mined
-        if part.confidence >= STRONG_CONFIDENCE and part.support >= STRONG_SUPPORT
-        if (chain := as_chain(knowledge, part.rule)) is not None and chain.head in heads
-        if (chain.head, chain.steps, chain.is_reversed) not in given
+    options = MiningOptions(seconds=MINING_SECONDS, min_confidence=STRONG_CONFIDENCE, min_support=STRONG_SUPPORT)
+    mined = ((part.rule, as_chain(knowledge, part.rule)) for part in mine_rules(knowledge, options).rules)
+    new = [
+        str(rule)
+        for rule, chain in mined
+        if chain and chain.head in heads and (chain.head, chain.steps, chain.is_reversed) not in given
     ]
-    if len(strong) < max(MOST_NAMED, len(knowledge.theory.rules)):
+    if len(new) < max(FEWEST_MINED, len(rules)):
         return []
     return [
-        f"a search of {MINING_SECONDS:g} s finds {counted(len(strong), 'rule')} with a confidence of"
-        f" {STRONG_CONFIDENCE:.0%} or more that the theory does not state (as {strong[0]}): r2n mine P --out FILE.r2n"
+        f"a search of {MINING_SECONDS:g} s finds {counted(len(new), 'rule')} with a confidence of"
+        f" {STRONG_CONFIDENCE:.0%} or more that the theory does not state (as {new[0]}): r2n mine P --out FILE.r2n"
         " writes a theory with such rules; a training with it shows whether they help"
     ]
-
-
-def _first(names: list[str], separator: str = ", ") -> str:
-    """The first of some names, with dots where there are more."""
-    return separator.join([*names[:MOST_NAMED], *["..."] * (len(names) > MOST_NAMED)])
 
 
 def _missing(store: Store, rule: Rule, strategy: str) -> str:
@@ -277,9 +266,9 @@ def asked_in_bodies(problem: Problem, options: Options) -> Iterator[str]:
     if held := [f"{name}: {', '.join(predicates)}" for name, predicates in found if predicates]:
         yield (
             f"{len(held):,} of {counted(len(rules), 'rule')} {'has' if len(held) == 1 else 'have'} a predicate that is"
-            f" asked in {'its' if len(held) == 1 else 'their'} body ({_first(held, '; ')}): under known-body grounding"
-            " only facts stand there, in training also those that are asked, so that a training may learn from them"
-            " what no test query has; set training.batch_size, which leaves out what a step asks, or"
+            f" asked in {'its' if len(held) == 1 else 'their'} body ({first_names(held, separator='; ')}): under"
+            " known-body grounding only facts stand there, in training also those that are asked, so that a training"
+            " may learn from them what no test query has; set training.batch_size, which leaves out what a step asks, or"
             " model.rules = 'counted'"
         )
 

@@ -11,7 +11,7 @@ from scipy.sparse import csr_array
 from torch import Tensor, nn
 from torch.nn.functional import dropout, relu
 
-from r2n.data.features import TOKENS, Bags, Features, bags_of_words, standardised
+from r2n.data.features import TOKENS, Bags, Features, bags_of_words
 from r2n.data.knowledge_base import KnowledgeBase
 from r2n.errors import ConfigError, nearest
 from r2n.network.tensors import Tensors, sparse_product
@@ -106,9 +106,13 @@ class VectorChannel(Channel):
     def __init__(self, features: Features, of: int, in_training: np.ndarray) -> None:
         """`in_training` marks the rows whose constants are in the training evidence; without any, all count."""
         assert features.vectors is not None
-        vectors = standardised(features.vectors, in_training).astype(np.float32)
-        super().__init__(features.constants, of, vectors.shape[1])
-        self.register_buffer("vectors", torch.from_numpy(vectors), persistent=False)
+        flat = features.vectors.reshape(len(features), -1).astype(np.float64)
+        super().__init__(features.constants, of, flat.shape[1])
+        seen = flat[in_training] if in_training.any() else flat
+        scale = seen.std(0) if len(seen) else np.ones(flat.shape[1])
+        scale[scale < 1e-6 * (1 + np.abs(seen).max(0, initial=0.0))] = 1.0
+        moved = (flat - (seen.mean(0) if len(seen) else 0.0)) / scale
+        self.register_buffer("vectors", torch.from_numpy(moved.astype(np.float32)), persistent=False)
 
     def forward(self, rows: Int64[Tensor, " rows"]) -> Float[Tensor, "rows size"]:
         """The vectors of some rows."""

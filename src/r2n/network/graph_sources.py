@@ -128,14 +128,14 @@ class GraphSource(ABC):
         """All ground rules, if they do not depend on the query; atoms outside it are in none."""
 
     @cached_property
-    def counts(self) -> RuleCounts | None:
-        """The numbers of ground rules of the rules that are counted, if some are."""
+    def row_counts(self) -> RowCounts | None:
+        """The numbers of ground rules of the rules that are counted, if some are, in the rows that are asked for."""
         return None
 
-    @cached_property
-    def row_counts(self) -> RowCounts | None:
-        """The same of the rows that are asked for alone."""
-        return None
+    @property
+    def counts(self) -> RuleCounts | None:
+        """The same of all rows."""
+        return None if self.row_counts is None else self.row_counts.full
 
     @property
     def known_in_bodies(self) -> frozenset[str]:
@@ -291,13 +291,8 @@ class Counted(_Changed):
     max_groundings: int = MAX_GROUNDINGS
 
     @cached_property
-    def counts(self) -> RuleCounts:
-        """The numbers of the rules' ground rules in the known facts."""
-        return self.row_counts.full
-
-    @cached_property
     def row_counts(self) -> RowCounts:
-        """The same of rows."""
+        """The numbers of the rules' ground rules in the known facts."""
         return RowCounts(self.store, self.rules, self.progress, self.max_groundings)
 
 
@@ -325,13 +320,8 @@ class LeftOut(_Changed):
         )
 
     @cached_property
-    def counts(self) -> RuleCounts | None:
-        """The counts, with nothing of the rules left out; the others keep their numbers."""
-        return None if self.row_counts is None else self.row_counts.full
-
-    @cached_property
     def row_counts(self) -> RowCounts | None:
-        """The same of rows."""
+        """The counts, with nothing of the rules left out; the others keep their numbers."""
         counts = self.source.row_counts
         return None if counts is None else counts.without_rules(self.names)
 

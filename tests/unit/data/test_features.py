@@ -25,14 +25,13 @@ from r2n.data.features import (
     constant_labels,
     feature_rows,
     pair_counts,
-    pair_features,
     read_feature_records,
 )
 from r2n.data.knowledge_base import grown_features
 from r2n.data.problem import Problem
 from r2n.data.records import settle
 from r2n.errors import ConfigError, DataError
-from r2n.logic.language import Domain, Language
+from r2n.logic.language import Language
 from r2n.store.folder import problem_fingerprints
 from tests.examples import fixture
 from tests.oracles.feature_rerun import common_prefix, grams_of, words_of
@@ -383,21 +382,6 @@ def test_characters_are_compared_as_plain_loops_say() -> None:
         shared, longest = len(one & other), max(map(len, plain)) or 1
         jaccard, dice = shared / (len(one | other) or 1), 2 * shared / (len(one) + len(other) or 1)
         assert found == pytest.approx([jaccard, dice, common_prefix(*plain) / longest])
-
-
-def test_pairs_have_similarities_of_texts_and_comparisons_of_vectors() -> None:
-    vectors = np.array([[1.0, 3.0], [3.0, 3.0], [2.0, 3.0], [2.0, 3.0]], np.float32)
-    features = Features(Domain("d"), np.array([2, 3, 5, 8]), ("Ann Lee", "ann lee", "Bob", "Bo"), vectors)
-    found = pair_features(features, np.array([2, 5, 4, 8]), np.array([3, 8, 2, 7]))
-    assert found[0, :7] == pytest.approx([math.log(3), 0, 1, 1, 1, 1, 1])
-    assert found[1, 5:7] == pytest.approx([2 / 3, 0])
-    deviation = 2**-0.5
-    assert found[:2, 7:].tolist() == pytest.approx(np.array([[2 / deviation, 0, -2, 0], [0, 0, 0, 0]]))
-    assert not found[2:].any(), "4 and 7 have no features"
-    wide = Features(Domain("d"), np.arange(4), vectors=np.random.default_rng(0).normal(size=(4, 9)).astype(np.float32))
-    mean, largest, product, cosine = pair_features(wide, np.array([0]), np.array([0]))[0]
-    assert (mean, largest, cosine) == pytest.approx((0, 0, 1))
-    assert product > 0
 
 
 def test_names_and_short_texts_are_read_by_their_characters_too() -> None:
