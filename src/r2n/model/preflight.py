@@ -268,8 +268,8 @@ def asked_in_bodies(problem: Problem, options: Options) -> Iterator[str]:
             f"{len(held):,} of {counted(len(rules), 'rule')} {'has' if len(held) == 1 else 'have'} a predicate that is"
             f" asked in {'its' if len(held) == 1 else 'their'} body ({first_names(held, separator='; ')}): under"
             " known-body grounding only facts stand there, in training also those that are asked, so that a training"
-            " may learn from them what no test query has; set training.batch_size, which leaves out what a step asks, or"
-            " model.rules = 'counted'"
+            " may learn from them what no test query has; set training.batch_size, which leaves out what a step asks,"
+            " or model.rules = 'counted'"
         )
 
 
