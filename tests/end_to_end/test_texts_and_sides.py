@@ -53,7 +53,7 @@ def test_records_with_typos_are_resolved_better_than_by_string_similarity() -> N
     half = len(asked) // 2
     theory, reached = "domain record\npredicate same(record, record)", {}
     for analyzer in (None, "word"):
-        features = {"record": r2n.FeatureTable(texts, analyzer=analyzer)}  # pyright: ignore[reportArgumentType]
+        features = {"record": r2n.FeatureTable(texts, analyzer=analyzer)}
         problem = r2n.Problem.from_facts(asked[:half], theory, asked[half:], features=features)
         model = r2n.train(problem, seed=0, input="pair", layers=0, epochs=60)
         reached[analyzer] = model.evaluate("test").metrics["ap"]

@@ -99,8 +99,9 @@ class Bags:
     def known(self) -> csr_array:
         """The weights of the vocabulary in each text."""
         known = csr_array((self.every if self.weights == "binary" else self.counts)[:, self.columns])
-        is_plain = self.rarity is None or not self.texts
-        return known if is_plain else csr_array(self.rarity.transform(known), dtype=np.float32)
+        if self.rarity is None or not self.texts:
+            return known
+        return csr_array(self.rarity.transform(known), dtype=np.float32)
 
     @cached_property
     def trigrams(self) -> csr_array:
@@ -382,7 +383,7 @@ class FeatureTable:
     missing: str = "error"
     table: str | None = None
     label: str | None = None
-    analyzer: Analyzer | None = None
+    analyzer: str | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.source, str):
@@ -540,10 +541,10 @@ def read_features(
             rejected += settle(rows.faults, on_error)
             features[name] = _of_domain(language, domain, rows, table.missing, mention)
         if (texts := features[name].texts) is not None:
-            analyzer, why = (table.analyzer, "") if table.analyzer else choose_analyzer(texts)
-            features[name] = replace(features[name], analyzer=analyzer)
-            if why and analyzer != "word":
-                notes.append(f'features.{name}.analyzer = "{analyzer}" is chosen: {why}')
+            chosen, why = choose_analyzer(texts)
+            features[name] = replace(features[name], analyzer=table.analyzer or chosen)
+            if table.analyzer is None and chosen != "word":
+                notes.append(f'features.{name}.analyzer = "{chosen}" is chosen: {why}')
     for one, other in combinations(features.values(), 2):
         shared = np.intersect1d(one.constants, other.constants, assume_unique=True)
         if len(shared):

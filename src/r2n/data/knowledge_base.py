@@ -80,11 +80,11 @@ def _with_predicates_of(theory: Theory, facts: Sequence[Facts], listed: Mapping[
     domains are those of the positions that share constants with them. Without rules, or with rules about all
     predicates, there is one domain.
     """
-    domains = theory.domains or (DEFAULT_DOMAIN,)
-    if len(domains) > 1:
+    if len(theory.domains) > 1:
         what = "the theory declares several domains but no predicate, so the predicates' positions have no domain"
         hint = "declare the predicates: predicate NAME(DOMAIN, ...)"
         raise TheoryError(what, where=Location(theory.source) if theory.source else None, hint=hint)
+    default = next(iter(theory.domains), DEFAULT_DOMAIN)
     arities = {group.predicate: len(group.arguments) for group in reversed(facts)}
     atoms = [atom for rule in theory.rules for atom in rule.atoms]
     are_named = not any(atom.predicate == ANY_PREDICATE for atom in atoms)
@@ -96,12 +96,10 @@ def _with_predicates_of(theory: Theory, facts: Sequence[Facts], listed: Mapping[
     by_constants = not (theory.domains or listed is None or is_text) and are_named and bool(theory.rules or listed)
     found = _domains_by_constants(theory, facts, arities, listed or {}) if by_constants else {}
     predicates = tuple(
-        Predicate(name, tuple(found.get((name, i), domains[0]) for i in range(arity)))
-        for name, arity in arities.items()
+        Predicate(name, tuple(found.get((name, i), default) for i in range(arity))) for name, arity in arities.items()
     )
-    if by_constants:
-        domains = tuple(dict.fromkeys([*map(Domain, listed or {}), *found.values()]))
-    return theory.completed(domains, predicates)
+    domains = dict.fromkeys([*map(Domain, listed or {}), *found.values()]) if by_constants else [default]
+    return theory.completed(tuple(domains), predicates)
 
 
 Position = tuple[str, int]

@@ -188,7 +188,7 @@ def _row_coefficients(
     return {name: tuple((each / scale).tolist()) for name, each in found.items()}
 
 
-def fit_share(rows: Sequence[tuple[Logits, int]]) -> float | None:
+def fit_share(rows: Sequence[tuple[np.ndarray, int]]) -> float | None:
     """The temperature of the softmax by which the answers of rows are likeliest; None where they are few.
 
     A row holds the logits of its candidates, and the index of its answer among them.

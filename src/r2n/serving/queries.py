@@ -435,7 +435,7 @@ def report_run(session: Session, _: Request) -> dict[str, Any]:
     """Curves, and the metrics, reliability and ranks by predicate of each split."""
     model, folder = session.model, session.folder
     reports = [model.evaluate(split, baselines=True) for split in model.problem.queries]
-    found = build_report(folder, model, reports, read_training(folder), seconds=0)
+    found = build_report(folder, model, reports, read_training(folder), seconds=0.0)
     results = [
         {
             "report": result.report.to_dict(),

@@ -400,4 +400,4 @@ def test_names_and_short_texts_are_read_by_their_characters_too() -> None:
     assert given.knowledge.features["d"].analyzer == "word"
     assert given.report.notes == ()
     with pytest.raises(ConfigError, match="analyzer is 'word', 'char' or 'both', not 'words'"):
-        FeatureTable(features["d"], analyzer="words")  # pyright: ignore[reportArgumentType]
+        FeatureTable(features["d"], analyzer="words")

@@ -50,7 +50,7 @@ def test_a_report_is_complete(kind: str, request: pytest.FixtureRequest) -> None
     assert [line.reason for line in found.options if line.origin == "chosen"] == ["a reason"]
     assert len(found.networks[0][0].epochs) == run.trained.options.training.epochs
     assert faults(run_page(found)) == []
-    fast = build_report(run.folder, run.trained, run.reports, TRAINING, seconds=0)
+    fast = build_report(run.folder, run.trained, run.reports, TRAINING, seconds=0.0)
     assert fast.figures == found.figures
     assert (fast.rules, fast.answers) == (None, ())
 
