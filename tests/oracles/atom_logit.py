@@ -11,7 +11,7 @@ from r2n.network.factor_graph import FALSE, TRUE, UNKNOWN
 from r2n.network.r2n import R2N
 from tests.model_strategies import plain_maps, plain_rules
 from tests.oracles import message_passing
-from tests.oracles.grounding import GroundAtom, Substitution, World, laid_out, rows
+from tests.oracles.grounding import GroundAtom, Substitution, World, rows, without_closed_rules
 from tests.oracles.message_passing import Choices
 from tests.oracles.negatives import is_closed
 
@@ -53,7 +53,7 @@ def atom_logit(network: R2N, world: World, ground: GroundAlone, atom: GroundAtom
 def _logit(
     network: R2N, world: World, substitutions: list[list[Substitution]], atom: GroundAtom, choices: Choices
 ) -> float:
-    ground_rules = rows(world, laid_out(world, substitutions))
+    ground_rules = rows(world, without_closed_rules(world, substitutions))
     met = [other for per_rule in ground_rules for row in per_rule for other in row]
     place = {name: number for number, name in enumerate(dict.fromkeys([atom, *met]))}
     neighbours = [[tuple(place[other] for other in row) for row in per_rule] for per_rule in ground_rules]

@@ -231,7 +231,7 @@ def proved(world: World, found: list[set[Substitution]], depth: int) -> list[set
     return kept
 
 
-def laid_out(world: World, substitutions_by_rule: list[list[Substitution]]) -> list[list[Substitution]]:
+def without_closed_rules(world: World, substitutions_by_rule: list[list[Substitution]]) -> list[list[Substitution]]:
     """What is left of the ground rules without those of rules whose atoms are all closed."""
     return [
         [] if all(is_closed(world.theory, rule, atom) for atom in rule.atoms) else per_rule

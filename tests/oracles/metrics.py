@@ -157,7 +157,7 @@ def surest_values(queries: list[tuple[str, str, float, bool]]) -> dict[str, floa
     return {"class_accuracy": right / judged, "macro_f1": sum(scores) / len(scores)}
 
 
-def standing(scores: list[float], known: list[bool], own: int) -> tuple[float, float, float]:
+def row_features(scores: list[float], known: list[bool], own: int) -> tuple[float, float, float]:
     """The log-odds of a candidate in its row's softmax, its margin to the best rival, minus the log of its rank."""
     rivals = [score for i, score in enumerate(scores) if i != own and not known[i]]
     if not rivals:

@@ -125,10 +125,10 @@ def _domains_by_constants(
         held = [((domain, -1), of_variable[name]) for name, domain in rule.types]
         terms = ((atom.predicate, i, term) for atom in rule.atoms for i, term in enumerate(atom.terms))
         held += [((p, i), t.name if isinstance(t, Constant) else of_variable[t.name]) for p, i, t in terms]
-        members += [(number[place], pa.array([name], pa.string())) for place, name in held if place in number]
+        members += [(number[key], pa.array([name], pa.string())) for key, name in held if key in number]
     names = pa.chunked_array([column for _, column in members], pa.string()).combine_chunks().dictionary_encode()
     second = len(number) + names.indices.to_numpy().astype(np.int64)
-    first = np.repeat([place for place, _ in members], [len(column) for _, column in members]).astype(np.int64)
+    first = np.repeat([holder for holder, _ in members], [len(column) for _, column in members]).astype(np.int64)
     size, is_constant = len(number) + len(names.dictionary), ~np.array(pc.starts_with(names.dictionary, VARIABLE))
     found = connected_components(coo_array((np.ones(len(first), bool), (first, second)), (size, size)), directed=False)
     component = found[1][: len(number)].tolist()

@@ -26,7 +26,7 @@ TOO_SURE = 2.0  # to one: the odds at which a temperature rises no further
 TINY = 1e-300
 TINY_SLOPE = 1e-6
 PRIOR_APART = 1.0  # the precision of the belief, in labels, that a predicate is as all others
-COEFFICIENTS = 5  # of an intercept, the logit, and how an atom stands in its row
+COEFFICIENTS = 5  # an intercept, the logit, and three features of the atom in its row
 PRIOR = 0.01  # the precision of the belief, in labels, that neither temperature nor shift is needed
 MOST_LOSS = 2.0  # times that of the share of true labels: above, the labels contradict what was trained
 MOST_CHANGE = 7.0  # of the log of the temperature
@@ -41,9 +41,9 @@ Groups = Int64[np.ndarray, " atoms"]
 class Calibrated:
     """A temperature, a shift, and, in words, what they were fitted on.
 
-    Where logits of different rows cannot be compared, `by_rows` holds by predicate (`""`: all others) what else speaks:
-    an intercept, and the coefficients of the logit and of how the atom stands in its row (`Standing`). `share` is the
-    temperature of a row's softmax, for whether an atom is the answer of its row.
+    If logits of different rows cannot be compared, `by_rows` holds by predicate (`""`: all others) the coefficients of
+    a logistic regression on `RowFeatures`: an intercept, the logit, and three features of the atom in its row. `share`
+    is the temperature of a row's softmax, for whether an atom is the answer of its row.
 
     `why_not` is the reason for which nothing was fitted: then probabilities are as they were trained. `on_validation`:
     validation queries were among what they were fitted on, so that calibrated figures of these are not held out.
@@ -79,20 +79,19 @@ class Calibrated:
         """`calibrated on 120 validation queries`, or that they do not contradict what was trained."""
         return str(self) if self.is_as_trained else f"calibrated on {self.fitted_on}"
 
-    def __call__(self, logits: Logits, standing: "Standing | None" = None) -> Logits:
-        """The probabilities that atoms are true, by their logits and, with `by_rows`, how they stand in their rows."""
+    def __call__(self, logits: Logits, features: "RowFeatures | None" = None) -> Logits:
+        """The probabilities that atoms are true, by their logits or, with `by_rows`, by features of their rows too."""
         if not self.by_rows:
             return expit((logits - self.shift) / self.temperature)
-        if standing is None:
-            raise DataError("this calibration reads how atoms stand in their rows, and it is not given")
-        return expit(standing.log_odds(logits, self.by_rows))
+        if features is None:
+            raise DataError("this calibration reads the rows of atoms, and they are not given")
+        return expit(features.log_odds(self.by_rows))
 
-    def of_atom(self, logit: Logits, standing: "Standing") -> "Calibrated":
+    def of_atom(self, features: "RowFeatures") -> "Calibrated":
         """As a temperature and a shift, for other logits of this one atom while the others of its row stay."""
-        names, (index,) = standing.names, standing.predicate.tolist()
-        own = self.by_rows.get(names[index], self.by_rows[""])
+        own = self.by_rows.get(features.names[features.predicate[0]], self.by_rows[""])
         slope = max(sum(own[1:4]), TINY_SLOPE)  # its log-odds in the row and its margin change as its logit does
-        shift = float(logit[0] - standing.log_odds(logit, self.by_rows)[0] / slope)
+        shift = float(features.columns[0, 1] - features.log_odds(self.by_rows)[0] / slope)
         return replace(self, temperature=1 / slope, shift=shift, by_rows={})
 
     def __str__(self) -> str:
@@ -110,30 +109,24 @@ class Calibrated:
 
 
 @dataclass(frozen=True, eq=False)
-class Standing:
-    """How atoms stand in their rows: by column (`standing`), with the index of each predicate in `names`."""
+class RowFeatures:
+    """What a calibration by rows reads of atoms, by column (`row_features`); `names` has the name of each predicate."""
 
-    columns: Float64[np.ndarray, "atoms columns"]
+    columns: Float64[np.ndarray, "atoms coefficients"]
     predicate: Int64[np.ndarray, " atoms"]
     names: tuple[str, ...]
 
-    def log_odds(self, logits: Logits, by_rows: Mapping[str, tuple[float, ...]]) -> Logits:
+    def log_odds(self, by_rows: Mapping[str, tuple[float, ...]]) -> Logits:
         """Of the probabilities by the coefficients of each atom's predicate, or those of all."""
         each = np.array([by_rows.get(name, by_rows[""]) for name in self.names]).reshape(-1, COEFFICIENTS)
-        return (self.with_logits(logits) * each[self.predicate]).sum(axis=1)
+        return (self.columns * each[self.predicate]).sum(axis=1)
 
-    def with_logits(self, logits: Logits) -> Float64[np.ndarray, "atoms coefficients"]:
-        """What the coefficients belong to: 1, the logit, and the columns."""
-        return np.concatenate([np.ones((len(logits), 1)), logits[:, None], self.columns], axis=1)
-
-    def of(self, which: np.ndarray) -> "Standing":
-        """Of some of the atoms."""
+    def taken(self, which: np.ndarray) -> "RowFeatures":
+        """Those of some atoms."""
         return replace(self, columns=self.columns[which], predicate=self.predicate[which])
 
 
-def fit_in_rows(
-    logits: Logits, standing: Standing, truth: Truths, groups: Groups, weights: Logits
-) -> dict[str, tuple[float, ...]]:
+def fit_in_rows(features: RowFeatures, truth: Truths, groups: Groups, weights: Logits) -> dict[str, tuple[float, ...]]:
     """The coefficients of `Calibrated.by_rows`, if labels that they are not fitted to are likelier by them; else none.
 
     First those of all predicates together, then of each with enough labels by itself, near those of all. Against a
@@ -141,7 +134,7 @@ def fit_in_rows(
     """
     if int(np.bincount(truth, minlength=2).min()) < FEWEST_LABELS:
         return {}
-    own, signs = np.unique(groups, return_inverse=True)[1], np.where(truth, -1.0, 1.0)
+    own, signs, logits = np.unique(groups, return_inverse=True)[1], np.where(truth, -1.0, 1.0), features.columns[:, 1]
     parts, losses = _parts(own), np.zeros((3, len(logits)))
     for part in np.unique(parts):
         others, some = np.flatnonzero(parts != part), np.flatnonzero(parts == part)
@@ -149,26 +142,25 @@ def fit_in_rows(
         temperature, shift = _least_loss(logits[others], *known, prior=PRIOR, surest=exp(-MOST_CHANGE))
         losses[0, some] = np.logaddexp(0.0, signs[some] * (logits[some] - shift) / temperature)
         for i, apart in enumerate((False, True), start=1):
-            by_rows = _row_coefficients(logits[others], standing.of(others), *known, apart=apart)
-            losses[i, some] = np.logaddexp(0.0, signs[some] * standing.of(some).log_odds(logits[some], by_rows))
+            by_rows = _row_coefficients(features.taken(others), *known, apart=apart)
+            losses[i, some] = np.logaddexp(0.0, signs[some] * features.taken(some).log_odds(by_rows))
     best = 0
     for i in (1, 2):
         best = i if _gain(weights * (losses[best] - losses[i]), own) > 1.0 else best
-    return _row_coefficients(logits, standing, truth, weights, apart=best == 2) if best else {}
+    return _row_coefficients(features, truth, weights, apart=best == 2) if best else {}
 
 
 def _row_coefficients(
-    logits: Logits, standing: Standing, truth: Truths, weights: Logits, *, apart: bool
+    features: RowFeatures, truth: Truths, weights: Logits, *, apart: bool
 ) -> dict[str, tuple[float, ...]]:
     """The coefficients of least log-loss, none of them negative but the intercept, so that a row keeps its order."""
     from scipy.optimize import minimize
 
-    columns = standing.with_logits(logits)
-    scale = np.maximum(np.sqrt(np.average(columns**2, axis=0, weights=weights)), 1e-6)
-    signs = np.where(truth, -1.0, 1.0)
+    scale = np.maximum(np.sqrt(np.average(features.columns**2, axis=0, weights=weights)), 1e-6)
+    columns, signs = features.columns / scale, np.where(truth, -1.0, 1.0)
 
     def fit(which: np.ndarray, start: np.ndarray, prior: float) -> np.ndarray:
-        scaled, sign, weight = columns[which] / scale, signs[which], weights[which]
+        scaled, sign, weight = columns[which], signs[which], weights[which]
 
         def loss(at: np.ndarray) -> tuple[float, np.ndarray]:
             wrong, change = sign * (scaled @ at), at - start
@@ -181,10 +173,10 @@ def _row_coefficients(
 
     every = fit(np.arange(len(truth)), np.zeros(COEFFICIENTS), PRIOR)
     found = {"": every}
-    for i in np.unique(standing.predicate).tolist() if apart else ():
-        which = np.flatnonzero(standing.predicate == i)
+    for i in np.unique(features.predicate).tolist() if apart else ():
+        which = np.flatnonzero(features.predicate == i)
         if int(np.bincount(truth[which], minlength=2).min()) >= FEWEST_LABELS:
-            found[standing.names[i]] = fit(which, every, PRIOR_APART)
+            found[features.names[i]] = fit(which, every, PRIOR_APART)
     return {name: tuple((each / scale).tolist()) for name, each in found.items()}
 
 

@@ -15,7 +15,7 @@ from r2n.data.knowledge_base import Evidence
 from r2n.data.problem import TRAIN, Problem
 from r2n.errors import DataError
 from r2n.evaluation.by_query import RankedQueries
-from r2n.evaluation.calibrate import Calibrated, Standing
+from r2n.evaluation.calibrate import COEFFICIENTS, Calibrated, RowFeatures
 from r2n.evaluation.metrics import TOLERANCE, Ranks, drawn, intervals, ranking_metrics, ranks
 from r2n.evaluation.report import ASKED, NOTHING_TO_RANK, Numbers, Report, Score, predicate_bounds, refuse_nan, scored
 from r2n.progress import Progress, no_progress
@@ -222,19 +222,22 @@ def row_scores(score: Score, pattern: QueryPattern, rows: Codes) -> Float[np.nda
 def probabilities(
     calibration: Calibrated | None, score: Score, codes: Codes, logits: np.ndarray, *, base: HerbrandBase, known: Codes
 ) -> Float64[np.ndarray, " atoms"]:
-    """That atoms are true: of the calibration, which may ask how they stand in their rows, if there is one."""
+    """That atoms are true: by the calibration, which may read their rows, if there is one."""
     if calibration is None:
         return expit(logits)
-    return calibration(logits, standing(score, codes, base, known) if calibration.by_rows else None)
+    return calibration(logits, row_features(score, codes, logits, base, known) if calibration.by_rows else None)
 
 
-def standing(score: Score, codes: Codes, base: HerbrandBase, known: Codes, memory: int = MEMORY) -> Standing:
-    """How each atom stands in its row, whose last position is open; its rivals are the others that are not `known`.
+def row_features(
+    score: Score, codes: Codes, logits: np.ndarray, base: HerbrandBase, known: Codes, memory: int = MEMORY
+) -> RowFeatures:
+    """Features of atoms in their rows, whose last position is open; rivals are the others that are not `known`.
 
-    By column: its log-odds in the softmax of the row, its margin to the best rival, and the negative log of its rank;
-    no more than `FARTHEST`, and 0 in all where it has no rival.
+    By column: 1, the logit, the log-odds in the softmax of the row, the margin to the best rival, and the negative log
+    of the rank; the last three are no more than `FARTHEST`, and 0 for an atom without a rival.
     """
-    found, index = np.zeros((len(codes), 3)), base.decode(codes)[0]
+    found, index = np.ones((len(codes), COEFFICIENTS)), base.decode(codes)[0]
+    found[:, 1] = logits
     for i in np.unique(index).tolist():
         pattern, which = QueryPattern.from_base(base, i, len(base.shapes[i]) - 1), np.flatnonzero(index == i)
         rows, candidates = pattern.located(codes[which])
@@ -246,12 +249,12 @@ def standing(score: Score, codes: Codes, base: HerbrandBase, known: Codes, memor
             own = np.flatnonzero((row >= start) & (row < start + size))
             at = row[own] - start
             scores = row_scores(score, pattern, some).astype(np.float64)
-            logits = scores[at, candidates[own]]
+            own_scores = scores[at, candidates[own]]
             near = are_among(known_rows, some)
             scores[np.searchsorted(some, known_rows[near]), known_candidates[near]] = -np.inf
             is_rival = scores[at, candidates[own]] > -np.inf
-            found[which[own]] = _columns(np.sort(scores, axis=1), at, logits, is_rival)
-    return Standing(found, index, tuple(predicate.name for predicate in base.language.predicates))
+            found[which[own], 2:] = _columns(np.sort(scores, axis=1), at, own_scores, is_rival)
+    return RowFeatures(found, index, tuple(predicate.name for predicate in base.language.predicates))
 
 
 def _columns(
@@ -260,7 +263,7 @@ def _columns(
     logits: Float64[np.ndarray, " atoms"],
     is_rival: Bool[np.ndarray, " atoms"],
 ) -> Float64[np.ndarray, "atoms columns"]:
-    """The columns of `standing` for atoms in sorted rows; one that is itself a rival of others is none of its own."""
+    """The last columns of `row_features` for atoms in sorted rows; a rival of others is no rival of its own."""
     padded = np.pad(ascending, ((0, 0), (2, 0)), constant_values=-np.inf)
     best, second, count = padded[row, -1], padded[row, -2], ascending.shape[1]
     is_first = is_rival & (logits >= best)

@@ -616,8 +616,8 @@ def _rule_counts(
         else:
             chain = chain.backwards() if some is not None and some[0].position == 0 else chain
             rows = ((row_of_entries(part) + np.int64(first), part) for first, part in matrices.counts(chain, given))
-            turn = -1 if chain.is_reversed else 1
-            parts = (_coded(base, chain.head, [own, part.indices][::turn], own, part.data)[1:] for own, part in rows)
+            order = -1 if chain.is_reversed else 1
+            parts = (_coded(base, chain.head, [own, part.indices][::order], own, part.data)[1:] for own, part in rows)
         found: list[tuple[np.ndarray, ...]] = [(np.zeros(0, np.int64),) * 2]
         for part in parts:  # the codes ascend from each part of a chain to the next
             found.append(part)

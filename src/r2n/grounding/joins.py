@@ -171,7 +171,7 @@ class Tables(ABC):
 
     theory: Theory
     candidates: Collection[str] = ()  # the predicates of which ground rules hold candidates alone
-    asks_closed = False  # whether closed atoms are asked, so that ground rules of these alone are laid out too
+    asks_closed = False  # whether closed atoms are asked, so that ground rules of these alone are kept
 
     @abstractmethod
     def relation(self, kind: Kind, predicate: str) -> Relation:

@@ -186,7 +186,7 @@ class Store(Tables):
         return view
 
     def with_closed(self) -> "Store":
-        """The store for which ground rules of closed atoms alone are laid out too."""
+        """The store that keeps ground rules of closed atoms alone."""
         view = copy(self)
         view.asks_closed = True
         return view

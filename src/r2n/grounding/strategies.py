@@ -138,7 +138,7 @@ def chosen_strategy(store: Store, queries: Codes, options: GroundingOptions, ato
 
 
 def ground_rules_left_out(store: Store, strategy: str) -> str | None:
-    """The number of ground rules of closed atoms alone, which are not laid out, and their rules."""
+    """The number of ground rules of closed atoms alone, which are left out, and their rules."""
     rules = [rule for rule in store.theory.rules if store.is_left_out(rule)]
     size = expected_total(store.with_closed(), rules, "full" if strategy == "full" else "known-body")
     if size.is_zero:

@@ -25,7 +25,7 @@ from r2n.evaluation.calibrate import (
     warmed,
 )
 from r2n.evaluation.metrics import drawn
-from r2n.evaluation.ranking import EvaluationOptions, Filter, probabilities, rank, row_scores, standing
+from r2n.evaluation.ranking import EvaluationOptions, Filter, probabilities, rank, row_features, row_scores
 from r2n.files import read_file
 from r2n.model.run import Run
 from r2n.network.r2n import R2N
@@ -82,8 +82,8 @@ def calibrate(run: Run) -> Calibrated | None:
     if fitted.is_as_trained and not fitted.why_not:
         return replace(unless_contradicted(fitted, found, valid.truth, weights, words), share=share)
     if has_rows and fitted is not hidden:
-        stand = standing(logits, valid.atoms, base, train.atoms[train.truth])
-        fitted = replace(fitted, by_rows=fit_in_rows(found, stand, valid.truth, groups, weights))
+        features = row_features(logits, valid.atoms, found, base, train.atoms[train.truth])
+        fitted = replace(fitted, by_rows=fit_in_rows(features, valid.truth, groups, weights))
     fitted = _in_bounds(fitted, run, logits, valid.atoms[valid.truth]) if is_drawn else fitted
     return replace(fitted, share=share)
 

@@ -21,7 +21,14 @@ from r2n.data.knowledge_base import Evidence, GivenFeatures, KnowledgeBase, as_t
 from r2n.data.problem import Problem
 from r2n.errors import CheckpointError, ConfigError, DataError, R2NError, counted, refusing
 from r2n.evaluation.calibrate import Calibrated
-from r2n.evaluation.ranking import DEFAULT_OPTIONS, EvaluationOptions, probabilities, row_memory, row_scores, standing
+from r2n.evaluation.ranking import (
+    DEFAULT_OPTIONS,
+    EvaluationOptions,
+    probabilities,
+    row_features,
+    row_memory,
+    row_scores,
+)
 from r2n.evaluation.report import NOT_COMPARED, Report, Score
 from r2n.explanation.counterfactuals import ExplainedModel, WhatIf
 from r2n.explanation.explain import explain
@@ -537,8 +544,8 @@ class Model:
         calibration = self.calibration
         if calibration is not None and calibration.by_rows and code is not None:
             codes = np.array([code], np.int64)
-            own = standing(self.scores, codes, self.base, self._true_atoms)
-            calibration = calibration.of_atom(self.logits(codes), own)
+            own = row_features(self.scores, codes, self.logits(codes), self.base, self._true_atoms)
+            calibration = calibration.of_atom(own)
         half = 0.0 if calibration is None else calibration.shift
         subject = ExplainedModel(self.members, self.knowledge, beliefs, calibration or expit, otherwise, half)
         return subject

@@ -61,7 +61,7 @@ def preflight_warnings(problem: Problem, options: Options) -> list[str]:
     if options.model.has_layers and problem.knowledge.theory.rules:
         store = Store(as_trained(problem.knowledge, options.grounding), asks_closed=options.training.reads_closed)
         found += _ungrounded(problem, store, options)
-        found += _beside(problem, store, options)
+        found += _unused_rules(problem, store, options)
         if options.model.rules == "layers":
             found += [*_over_budget(store, options.grounding), *asked_in_bodies(problem, options)]
             found += _unreached(problem, store, options.grounding)
@@ -165,16 +165,16 @@ def _ungrounded(problem: Problem, store: Store, options: Options) -> Iterator[st
         yield f"{subject} no ground rule{reason}"
 
 
-def _beside(problem: Problem, store: Store, options: Options) -> Iterator[str]:
+def _unused_rules(problem: Problem, store: Store, options: Options) -> Iterator[str]:
     """Rules with a known body that conclude nothing that is asked or labelled, if that is found out quickly."""
     rules, most = tuple(filter(is_counted, store.theory.rules)), min(MOST_GROUNDINGS, options.grounding.max_groundings)
     is_read_so = options.model.rules == "counted" or options.grounding.strategy == "known-body"
     if is_read_so and rules and len(problem.train) * len(rules) <= MOST_WORK:
         with suppress(GroundingError):
-            yield from beside_text(RuleCounts.from_store(store, rules, max_groundings=most), problem.atoms)
+            yield from unused_rules(RuleCounts.from_store(store, rules, max_groundings=most), problem.atoms)
 
 
-def beside_text(counts: RuleCounts, atoms: Codes) -> list[str]:
+def unused_rules(counts: RuleCounts, atoms: Codes) -> list[str]:
     """A sentence about rules that conclude something, but nothing among some atoms (ascending), if there are any."""
     concluded, inside = (
         np.bincount(rule, minlength=len(counts.rules))
@@ -196,7 +196,7 @@ def mining_notes(problem: Problem) -> list[str]:
     if not rules or not has_pairs or len(knowledge.evidence) > MOST_MINED_FACTS:
         return []
     chains = [chain for rule in rules if (chain := as_chain(knowledge, rule))]
-    given = {(way.head, way.steps, way.is_reversed) for chain in chains for way in (chain, chain.backwards())}
+    given = {(read.head, read.steps, read.is_reversed) for chain in chains for read in (chain, chain.backwards())}
     asked = {i for part in problem.queries.values() for i in knowledge.base.decode(part.atoms)[0].tolist()}
     heads = {knowledge.language.predicates[i].name for i in asked}
     options = MiningOptions(seconds=MINING_SECONDS, min_confidence=STRONG_CONFIDENCE, min_support=STRONG_SUPPORT)

@@ -37,7 +37,7 @@ from r2n.files import write_atomically
 from r2n.logic.formula import Atom
 from r2n.logic.theory import Rule, Theory
 from r2n.model.model import Model
-from r2n.model.preflight import beside_text
+from r2n.model.preflight import unused_rules
 from r2n.network.factor_graph import FactorGraph, known_truths
 from r2n.network.graph_sources import FullGraph, counted_rules, layered_rules, reachable_rules
 from r2n.progress import Progress, no_progress
@@ -460,7 +460,7 @@ def _seen(
     found = occurrences(graph, truths, _outs(trained, graph)) if trained.network.layers else {}
     if source.counts is not None:
         found |= counted_occurrences(source.counts, evidence)
-        notes += beside_text(source.counts, trained.problem.atoms)
+        notes += unused_rules(source.counts, trained.problem.atoms)
     return graph, found, notes
 
 

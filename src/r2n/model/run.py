@@ -437,7 +437,7 @@ def _run_of_seed(made: _Made, seed: int, encoders: Encoders, progress: Progress,
         model, batches, evidence, training, rule_batches=rule_batches, validate=validate, finalize=finalize, seed=seed
     )
     if isinstance(embedding, Regression):
-        trainer.validate_as_it_is()
+        trainer.validate_untrained()
     return Run(problem, options, seed, knowledge, source, trainer, encoders, memory)
 
 

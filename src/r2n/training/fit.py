@@ -294,7 +294,7 @@ class Trainer:
         predictions = self.model(step.batch, hidden=hidden, known=step.known, rule_outputs=wanted)
         return self.objective.losses(step, predictions, hidden)
 
-    def validate_as_it_is(self) -> None:
+    def validate_untrained(self) -> None:
         """Take the untrained network for the best one so far, if validation chooses: its input layer is fitted."""
         self._validated()
 

@@ -1,4 +1,4 @@
-"""What is not laid out because nothing that is asked depends on it; domains and strategies that nobody declared."""
+"""What is not grounded because nothing that is asked depends on it; domains and strategies that nobody declared."""
 
 from itertools import pairwise
 from pathlib import Path
@@ -37,7 +37,7 @@ def collated(problem: Problem, *changes: str) -> int:
     return prepare_run(problem, options).trainer.batches.ground_rules
 
 
-def test_clauses_of_closed_atoms_alone_are_not_laid_out(typed: Problem) -> None:
+def test_clauses_of_closed_atoms_alone_are_not_grounded(typed: Problem) -> None:
     every = Store(typed.knowledge, asks_closed=True)
     total = expected_total(every, typed.knowledge.theory.rules, "known-body")
     assert (total.count, total.exact) == (53_177, True)

@@ -57,7 +57,7 @@ def test_the_graph_is_that_around_evidence_and_negatives() -> None:
     assert len(step.graph.atoms) < KNOWN.base.size
 
 
-def test_ground_rules_of_closed_atoms_alone_that_are_laid_out_count_in_the_semantic_loss() -> None:
+def test_ground_rules_of_closed_atoms_alone_that_are_kept_count_in_the_semantic_loss() -> None:
     known = knowledge(
         "rule back: near(x, y) -> near(y, x)\n", "near(n0,n1) near(n1,n2) liesIn(n0,north)", theory=THEORY
     )

@@ -117,7 +117,7 @@ def test_a_t_norm_reads_all_ground_rules_once_or_more_in_an_epoch() -> None:
     assert counted == {tuple(full.atoms[row].tolist()) for rows in full.neighbours for row in rows}
 
 
-def test_ground_rules_of_closed_atoms_alone_that_are_laid_out_count_in_the_semantic_loss() -> None:
+def test_ground_rules_of_closed_atoms_alone_that_are_kept_count_in_the_semantic_loss() -> None:
     known = knowledge("rule back: near(x, y) -> near(y, x)\n", TRUE_FACTS, theory=THEORY)
     for weight, asks_closed, expected in ((0.1, True, 2), (0.0, True, 0), (0.1, False, 0)):
         steps = steps_of(batches(known, asks_closed=asks_closed, semantic_weight=weight, batch_size=4))
