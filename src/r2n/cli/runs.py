@@ -122,7 +122,7 @@ def _print_training(folder: Path, model: "Model", reports: "list[Report]") -> No
     ui.note(f"the run is in {folder}")
     run, steps = quote(str(folder)), []
     every = (problem.test, *problem.queries.values(), problem.train)
-    code = next((part.atoms[part.truth][:1] for part in every if part.truth.any()), None)
+    code = next((part.facts[:1] for part in every if part.truth.any()), None)
     if code is not None:  # the first true query, or a fact where there is none
         steps = [f"predict {run} {quote(question_text(base, code))}", f"explain {run} {quote(base.names(code)[0])}"]
     missing = "" if find_spec("fastapi") and find_spec("uvicorn") else "  (needs pip install 'r2n[serve]')"

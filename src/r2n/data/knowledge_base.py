@@ -342,6 +342,11 @@ class Evidence:
         kept = is_first(codes)
         return cls(codes[kept], truth[kept])
 
+    @property
+    def facts(self) -> Codes:
+        """The atoms that are true."""
+        return self.atoms[self.truth]
+
     def __len__(self) -> int:
         return len(self.atoms)
 

@@ -47,7 +47,7 @@ class Filter:
 
 def true_atoms(parts: Iterable[Evidence]) -> Codes:
     """The true atoms of several parts of evidence, sorted and distinct."""
-    return union(*(part.atoms[part.truth] for part in parts))
+    return union(*(part.facts for part in parts))
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +135,7 @@ def rank(
     Candidates are all constants of the position's domain, except those that make another atom that is `filtered`, or
     another true query. Queries with a single candidate are excluded: their rank is always 1.
     """
-    every, sample = queries.atoms[queries.truth], options.sample
+    every, sample = queries.facts, options.sample
     predicate_bounds(base, every)
     asked = every if sample is None else every[drawn(len(every), sample, options.seed)]
     bounds = predicate_bounds(base, asked)

@@ -82,9 +82,9 @@ def calibrate(run: Run) -> Calibrated | None:
     if fitted.is_as_trained and not fitted.why_not:
         return replace(unless_contradicted(fitted, found, valid.truth, weights, words), share=share)
     if has_rows and fitted is not hidden:
-        features = row_features(logits, valid.atoms, found, base, train.atoms[train.truth])
+        features = row_features(logits, valid.atoms, found, base, train.facts)
         fitted = replace(fitted, by_rows=fit_in_rows(features, valid.truth, groups, weights))
-    fitted = _in_bounds(fitted, run, logits, valid.atoms[valid.truth]) if is_drawn else fitted
+    fitted = _in_bounds(fitted, run, logits, valid.facts) if is_drawn else fitted
     return replace(fitted, share=share)
 
 
@@ -109,8 +109,7 @@ def _in_bounds(fitted: Calibrated, run: Run, logits: AtomLogits, facts: Codes) -
     first = report.by_query.atoms[report.by_query.realistic == 1]
     if len(first) < FEWEST_LABELS:
         return fitted
-    train, share = problem.train, report.metrics["hits@1"]
-    known = train.atoms[train.truth]
+    known, share = problem.train.facts, report.metrics["hits@1"]
     mean = float(probabilities(fitted, logits, first, logits(first), base=base, known=known).mean())
     if mean >= LEAST_SHARE * share:
         return fitted
@@ -143,7 +142,7 @@ def _with_corruptions(run: Run, logits: AtomLogits) -> tuple[Evidence, np.ndarra
     valid, train = run.problem.valid.atoms, run.problem.train
     most = MOST_FACTS if logits.model.counted is None else MOST_SCORES // (4 * CORRUPTIONS * _widest(base))
     facts = valid[drawn(len(valid), max(1, min(MOST_FACTS, most)), 0)]
-    known = np.concatenate([valid, train.atoms[train.truth]])
+    known = np.concatenate([valid, train.facts])
     atoms, weights = [np.zeros(0, np.int64)], [np.zeros(0)]
     for part, positions in corrupted_facts(base, facts, options.training):
         if options.grounding.reciprocal and positions is not None:
@@ -164,7 +163,7 @@ def _rows_of_facts(run: Run, logits: AtomLogits, most: int) -> Iterator[tuple[Co
     The rows are those that training would compare, but of both positions where there are reciprocals.
     """
     base, options, train = run.problem.knowledge.base, run.options, run.problem.train
-    valid, known = run.problem.valid.atoms[run.problem.valid.truth], train.atoms[train.truth]
+    valid, known = run.problem.valid.facts, train.facts
     facts = valid[drawn(len(valid), max(1, most), 0)]
     for part, positions in corrupted_facts(base, facts, options.training):
         for i in np.unique(base.decode(part)[0]).tolist():

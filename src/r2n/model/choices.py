@@ -283,7 +283,7 @@ def corrupted_positions(knowledge: KnowledgeBase, labels_only: Sequence[str] = (
     but for those that are not corrupted.
     """
     base, evidence = knowledge.base, knowledge.evidence
-    facts = evidence.atoms[evidence.truth]
+    facts = evidence.facts
     facts = facts[~closed_atoms(base, facts)]
     index = base.decode(facts)[0]
     shares = []

@@ -332,10 +332,6 @@ class Model:
         concluded = self.known_atoms if counts is None else counts.codes
         return np.unique(np.concatenate([reached, concluded, self.known_atoms]))
 
-    @property
-    def _true_atoms(self) -> Codes:
-        return self.problem.train.atoms[self.problem.train.truth]
-
     def answers(self, codes: Codes) -> Answers:
         """The answers for atoms, the most probable first; one that cannot be answered is an error."""
         found = self.columns(codes)
@@ -355,7 +351,9 @@ class Model:
 
     def probabilities(self, codes: Codes, logits: Float64[np.ndarray, " atoms"]) -> Float64[np.ndarray, " atoms"]:
         """That atoms with these logits are true, by the calibration."""
-        return probabilities(self.calibration, self.scores, codes, logits, base=self.base, known=self._true_atoms)
+        return probabilities(
+            self.calibration, self.scores, codes, logits, base=self.base, known=self.problem.train.facts
+        )
 
     def _believed(self, answers: Answers) -> Answers:
         """With the networks' probabilities: they may depend on whole rows, and are computed for what is shown."""
@@ -372,7 +370,7 @@ class Model:
         row = pattern.located(question.codes()[:1])[0]
         codes = row + pattern.stride * np.arange(pattern.candidates)
         scores = row_scores(self.scores, pattern, row)[0].astype(np.float64) / self.calibration.share
-        left = ~are_among(codes, self._true_atoms)
+        left = ~are_among(codes, self.problem.train.facts)
         logs = scores[pattern.located(answers.atoms)[1]] - logsumexp(scores[left]) if left.any() else np.zeros(0)
         return replace(answers, share=np.where(answers.truths < 0, np.exp(np.minimum(logs, 0.0)), np.nan))
 
@@ -544,7 +542,7 @@ class Model:
         calibration = self.calibration
         if calibration is not None and calibration.by_rows and code is not None:
             codes = np.array([code], np.int64)
-            own = row_features(self.scores, codes, self.logits(codes), self.base, self._true_atoms)
+            own = row_features(self.scores, codes, self.logits(codes), self.base, self.problem.train.facts)
             calibration = calibration.of_atom(own)
         half = 0.0 if calibration is None else calibration.shift
         subject = ExplainedModel(self.members, self.knowledge, beliefs, calibration or expit, otherwise, half)

@@ -69,7 +69,7 @@ def preflight_warnings(problem: Problem, options: Options) -> list[str]:
 
 
 def _open_atoms(base: HerbrandBase, evidence: Evidence, *, true: bool = False) -> Codes:
-    atoms = evidence.atoms[evidence.truth] if true else evidence.atoms
+    atoms = evidence.facts if true else evidence.atoms
     return atoms[~closed_atoms(base, atoms)]
 
 
@@ -357,7 +357,7 @@ class Work:
         if isinstance(grounder, BackwardGrounder):  # each neighbourhood has its own ground rules and atoms
             dice, one = np.random.default_rng(0), training.model_copy(update={"negatives": 1})
             facts = dice.choice(known, min(len(known), MOST_SAMPLED), replace=False)
-            true = facts[np.isin(facts, evidence.atoms[evidence.truth])]
+            true = facts[np.isin(facts, evidence.facts)]
             false = draw_negatives(base, evidence, one, dice, true).codes[:MOST_SAMPLED]
             of_fact, of_negative = (mean_neighbourhood(store, grounder, sample) for sample in (facts, false))
             if of_fact is None or of_negative is None:

@@ -167,8 +167,7 @@ def evaluate_split(
     report = partial(evaluate_scores, queries=queries, base=base, filtered=filtered, split=split)
     options = replace(options, ask=problem.ask)
     calibration, plain = options.calibration, replace(options, calibration=None)
-    known = problem.train.atoms[problem.train.truth]
-    own = report(logits, options=replace(options, known=known), progress=progress)
+    own = report(logits, options=replace(options, known=problem.train.facts), progress=progress)
     found = {name: report(scores, options=plain) for name, scores in (baselines or {}).items()}
     others = {name: part.metrics for name, part in found.items()}
     if baselines is not None:

@@ -233,7 +233,7 @@ def training_data(trained: Model, config: RunConfig, epochs: int | None) -> Trai
     def counts(codes: Codes) -> np.ndarray:
         return np.bincount(base.decode(codes)[0], minlength=len(language.predicates))
 
-    true, false = counts(train.atoms[train.truth]), counts(train.atoms[~train.truth])
+    true, false = counts(train.facts), counts(train.atoms[~train.truth])
     queries = sum((counts(part.atoms) for part in problem.queries.values()), np.zeros_like(true))
     order = np.argsort(-(true + false + queries), kind="stable")[:MOST_LISTED].tolist()
     found = [(language.predicates[i], int(true[i]), int(false[i]), int(queries[i])) for i in order]

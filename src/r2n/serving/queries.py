@@ -385,7 +385,7 @@ def _neighbourhood(model: Model, centre: int, known: Evidence, predictions: Sequ
             shown = {"predicate": predicate, "atom": atom, "truth": truth, "probability": belief}
             links.extend({"from": names[a], "to": names[b], **shown} for a, b in pairwise(ends))
 
-    true = known.atoms[known.truth]
+    true = known.facts
     link(true[:MOST_AROUND])
     members = np.array(sorted(constants))
     around = _facts_with(model, members[members != centre])

@@ -392,7 +392,7 @@ class QueryBatches:
 
     def drawn(self, generator: torch.Generator) -> Iterator[Drawn]:
         """The queries of an epoch's steps; all randomness comes from the generator, before the first of them."""
-        steps, facts = len(self), self.evidence.atoms[self.evidence.truth]
+        steps, facts = len(self), self.evidence.facts
         order = self.known[torch.randperm(len(self.known), generator=generator).numpy()]
         others = self.rule_atoms[torch.randperm(len(self.rule_atoms), generator=generator).numpy()]
         dice = np.random.default_rng(int(torch.randint(2**62, (1,), generator=generator)))
@@ -404,7 +404,7 @@ class QueryBatches:
 
     def asked(self, generator: torch.Generator) -> tuple[Codes, Codes]:
         """The positive and the negative atoms of an epoch."""
-        true = np.isin(self.known, self.evidence.atoms[self.evidence.truth])
+        true = np.isin(self.known, self.evidence.facts)
         negatives = np.unique(np.concatenate([drawn.negatives.codes for drawn in self.drawn(generator)]))
         if not self.options.ask_closed:
             negatives = negatives[~closed_atoms(self.model.base, negatives)]

@@ -132,7 +132,7 @@ class BaseSoftmax:
         """The positions to ask for are `corrupted_positions` (all by default; negative ones count from the end)."""
         check_has_facts(evidence)
         self.base, self.relation_weight = base, options.relation_weight
-        index, arguments = base.decode(evidence.atoms[evidence.truth])
+        index, arguments = base.decode(evidence.facts)
         groups: dict[tuple[object, ...], list[int]] = {}
         for i, predicate in enumerate(base.language.predicates):
             groups.setdefault((predicate.domains, predicate.reciprocal_of is None), []).append(i)

@@ -111,7 +111,7 @@ class RowBatches:
         """Group the true facts by arity, position and domain of the open position."""
         self.options, self.device = options, model.device
         self.group = SINGLE
-        facts = evidence.atoms[evidence.truth]
+        facts = evidence.facts
         self.facts = facts if options.ask_closed else facts[~closed_atoms(model.base, facts)]
         base = model.base
         index, arguments = base.decode(self.facts)
