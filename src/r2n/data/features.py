@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import combinations
+from itertools import combinations, takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -50,7 +50,6 @@ FEW_REPEATED = 0.2  # of the distinct words: fewer that occur in several texts s
 MOST_READ = 10_000  # texts, to choose by
 GRAMS = (2, 4)  # the lengths of n-grams of characters
 TRIGRAM = 3
-MOST_LETTERS = 64  # of a text, whose prefixes are compared
 
 
 def without_word(text: str, word: str) -> str:
@@ -107,12 +106,6 @@ class Bags:
     def trigrams(self) -> csr_array:
         """Ones for the n-grams of three characters."""
         return csr_array(self.every[:, [i for i, token in enumerate(self.tokens) if len(token) == TRIGRAM]])
-
-    @cached_property
-    def letters(self) -> Int64[np.ndarray, "texts letters"]:
-        """The first characters of each text, zero after its end."""
-        plain = np.array([_plain(text)[:MOST_LETTERS] for text in self.texts], f"U{MOST_LETTERS}")
-        return plain.view(np.uint32).reshape(len(plain), MOST_LETTERS).astype(np.int64)
 
     def taken(self, rows: Int64[np.ndarray, " taken"], without: Sequence[str | None]) -> "Bags":
         """The bags of some rows, each without a word (None: with all of them)."""
@@ -181,20 +174,11 @@ def pair_counts(bags: Bags, left: Pairs, right: Pairs) -> Float[np.ndarray, "pai
     jaccard = shared / np.maximum(union, 1)
     if bags.token == "word":
         return np.stack([np.log1p(shared), np.log1p(union - shared), jaccard], 1).astype(np.float32)
-    found = [jaccard, 2 * shared / np.maximum(total, 1), _common_prefix(bags.letters, left, right)]
-    return np.stack(found, 1).astype(np.float32)
-
-
-def _common_prefix(letters: Int64[np.ndarray, "texts letters"], left: Pairs, right: Pairs) -> np.ndarray:
-    """The length of the common prefix of two texts, divided by that of the longer one."""
-    common, alike = np.zeros(len(left)), np.arange(len(left))
-    for column in letters.T:
-        alike = alike[(column[left[alike]] == column[right[alike]]) & (column[left[alike]] > 0)]
-        if not len(alike):
-            break
-        common[alike] += 1
-    lengths = (letters > 0).sum(axis=1)
-    return common / np.maximum(1, np.maximum(lengths[left], lengths[right]))
+    texts = [_plain(text) for text in bags.texts]
+    both = ((texts[i], texts[j]) for i, j in zip(left.tolist(), right.tolist(), strict=True))
+    alike = ((pair, list(takewhile(lambda two: two[0] == two[1], zip(*pair, strict=False)))) for pair in both)
+    prefixes = [len(prefix) / max(1, *map(len, pair)) for pair, prefix in alike]
+    return np.stack([jaccard, 2 * shared / np.maximum(total, 1), prefixes], 1).astype(np.float32)
 
 
 Vectors = Float[np.ndarray, "rows *shape"]

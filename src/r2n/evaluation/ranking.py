@@ -170,7 +170,10 @@ def rank(
         protocol[NOTHING_TO_RANK] = f"{nothing}: there is nothing to rank"
     if options.forbidden is not None:
         protocol["forbidden"] = "candidates that a constraint forbids stand below all others, the true one too"
-    by_position = _by_position(found, base)
+    by_position: dict[str, Numbers] = {}
+    for position in sorted({part.position for part in found}):
+        own = Ranks.pooled([part.ranks for part in found if part.position == position]).realistic
+        by_position[_position_name(position, found, base)] = {"ranks": len(own)} | ranking_metrics(own)
     names = base.language.predicates
     is_asked = [part.position in options.ask.get(names[part.predicate].name, (part.position,)) for part in found]
     if options.ask:
@@ -332,15 +335,6 @@ def _position_name(position: int, found: Sequence[_Ranked], base: HerbrandBase) 
     domains = {predicate.domains[position].name for predicate in predicates if position < predicate.arity}
     is_clear = len(domains) == 1 and len({domain for predicate in predicates for domain in predicate.domains}) > 1
     return f"position {position + 1}" + (f" ({domains.pop()})" if is_clear else "")
-
-
-def _by_position(found: Sequence[_Ranked], base: HerbrandBase) -> dict[str, Numbers]:
-    """The metrics of the ranks at each position of all predicates."""
-    parts: dict[str, Numbers] = {}
-    for position in sorted({part.position for part in found}):
-        own = Ranks.pooled([part.ranks for part in found if part.position == position]).realistic
-        parts[_position_name(position, found, base)] = {"ranks": len(own)} | ranking_metrics(own)
-    return parts
 
 
 def _concatenated(parts: Iterable[np.ndarray]) -> Int64[np.ndarray, " _"]:

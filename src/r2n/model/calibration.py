@@ -62,10 +62,8 @@ def calibrate(run: Run) -> Calibrated | None:
         facts, (noun, of) = int(valid.truth.sum()), ("candidate", "their rows") if has_rows else ("corruption", "them")
         words = f"{counted(facts, 'validation fact')} and {counted(len(valid) - facts, noun)} of {of}"
     found, groups = logits(valid.atoms), query_groups(base, valid.atoms, valid.truth)
-    hidden, fitted = (
-        None,
-        fit_temperature(found, valid.truth, groups, fitted_on=words, compares=compares, weights=weights),
-    )
+    hidden = None
+    fitted = fit_temperature(found, valid.truth, groups, fitted_on=words, compares=compares, weights=weights)
     are_apart = found[valid.truth].min(initial=np.inf) > found[~valid.truth].max(initial=-np.inf)
     if fitted is None or are_apart:
         hidden = _on_hidden_facts(run, logits)
@@ -205,13 +203,10 @@ def _widest(base: HerbrandBase) -> int:
 def _share(run: Run, logits: AtomLogits) -> float | None:
     """The temperature of rows at which their validation facts are likeliest; other such facts are no candidates."""
     most = min(MOST_FACTS, MOST_SCORES // (2 * _widest(run.problem.knowledge.base)))
-    answered = [
-        (np.append(scores[~truth], own), int((~truth).sum()))
-        for _, scores, truth in _rows_of_facts(run, logits, most)
-        for own in scores[truth]
-        if not truth.all()
-    ]
-    return fit_share(answered)
+    rows = ((scores, truth) for _, scores, truth in _rows_of_facts(run, logits, most) if not truth.all())
+    return fit_share(
+        [(np.append(scores[~truth], own), int((~truth).sum())) for scores, truth in rows for own in scores[truth]]
+    )
 
 
 def _on_hidden_facts(run: Run, logits: AtomLogits) -> Calibrated | None:
