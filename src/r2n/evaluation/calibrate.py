@@ -102,8 +102,8 @@ class Calibrated:
             return f"as trained, which {self.fitted_on} do not contradict"
         if self.by_rows:
             own = counted(len(self.by_rows) - 1, "predicate")
-            apart = f", {own} by themselves" if len(self.by_rows) > 1 else ""
-            return f"by the logit and its place in its row{apart}, fitted on {self.fitted_on}"
+            apart = f", {own} separately" if len(self.by_rows) > 1 else ""
+            return f"by the logit and the rank in its row{apart}, fitted on {self.fitted_on}"
         shift = f", shift {self.shift:.3g}" if self.shift else ""
         return f"temperature {self.temperature:.3g}{shift}, fitted on {self.fitted_on}"
 

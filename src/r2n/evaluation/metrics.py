@@ -146,13 +146,13 @@ def _by_surest(logits: Scores, truth: Truth, rows: Groups) -> tuple[Truth, Float
 
 
 def class_accuracy(logits: Scores, truth: Truth, groups: Groups, rows: Groups) -> float:
-    """How often the surest value of a row is the true one."""
+    """How often the most probable value of a row is the true one."""
     judged, predicted = _by_surest(logits, truth, rows)
     return _mean(predicted[truth[judged]])
 
 
 def macro_f1(logits: Scores, truth: Truth, groups: Groups, rows: Groups) -> float:
-    """The mean over values, those that are true or the surest of some row, of the F1 of "it is the surest"."""
+    """The mean F1 over values: those that are true, or the most probable, in some row."""
     judged, predicted = _by_surest(logits, truth, rows)
     value, true = np.unique(groups[judged], return_inverse=True)[1], truth[judged].astype(np.float64)
     right, both = np.bincount(value, predicted * true), np.bincount(value, predicted + true)

@@ -147,8 +147,8 @@ def classify(
     if is_functional:
         protocol["pair_accuracy"] = protocol.pop("accuracy")
         judged = "over the first constants of functional predicates with one true query and false ones"
-        protocol["class_accuracy"] = f"how often the surest value is the true one, {judged}; equal ones share"
-        protocol["macro_f1"] = "the mean over values of the F1 of being the surest, of the same queries"
+        protocol["class_accuracy"] = f"how often the most probable value is the true one, {judged}; ties share"
+        protocol["macro_f1"] = "the mean F1 over values, of the same queries"
     pooled = classification_metrics(scores, queries.truth, groups, rows if is_functional else None)
     before = reliability(expit(scores), queries.truth)
     after = None if probabilities is None else reliability(probabilities(queries.atoms, scores), queries.truth)

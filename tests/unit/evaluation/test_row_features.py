@@ -75,7 +75,7 @@ def test_predicates_with_labels_speak_for_themselves_and_others_by_all() -> None
     by_rows = fit_in_rows(mixed, truth, groups, weights)
     assert set(by_rows) == {"", "p", "r"}
     found = Calibrated(1.0, 0.0, "labels", by_rows=by_rows)
-    assert "2 predicates by themselves" in str(found)
+    assert "2 predicates separately" in str(found)
     assert ((found(logits, mixed) > 0.5) == truth)[~is_other].mean() > 0.9
     assert found(logits, mixed)[is_other].max() < 0.3
     unseen = RowFeatures(own.columns, np.full(len(logits), 2), mixed.names)

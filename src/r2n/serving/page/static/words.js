@@ -120,7 +120,7 @@ export function calibrationText(calibration) {
   const { temperature, shift, fitted_on: labels, why_not: reason, by_rows: rows } = calibration;
   if (reason) return `Probabilities are as trained, not calibrated: ${reason}.`;
   const isByRows = Object.keys(rows).length > 0;
-  if (isByRows) return `Probabilities that atoms are true: by the logit and its place in its row, fitted on ${labels}.`;
+  if (isByRows) return `Probabilities that atoms are true: by the logit and the rank in its row, fitted on ${labels}.`;
   if (temperature === 1 && shift === 0) return `Probabilities are as trained, which ${labels} do not contradict.`;
   return `Probabilities are calibrated: temperature ${temperature.toFixed(2)}, fitted on ${labels}.`;
 }
