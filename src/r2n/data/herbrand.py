@@ -185,6 +185,12 @@ class QueryPattern:
         first, end = self.base.offsets[self.predicate : self.predicate + 2].tolist()
         return first, end
 
+    @property
+    def rows_in_all(self) -> int:
+        """The number of rows."""
+        first, end = self.bounds
+        return (end - first) // max(1, self.candidates)
+
     def located(self, codes: Codes) -> tuple[Codes, Int64[np.ndarray, " _"]]:
         """The row of each of the predicate's atoms, and its index among the candidates."""
         index = (codes - self.bounds[0]) // self.stride % max(1, self.candidates)

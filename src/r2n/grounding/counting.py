@@ -498,8 +498,8 @@ class RowCounts:
         new = rows[~are_among(rows, known)]
         if found is not None and not len(new):
             return found
-        first, end = pattern.bounds
-        if asked == MOST_ASKED_ROWS or 2 * len(new) * pattern.candidates > end - first:  # row by row would take longer
+        if asked == MOST_ASKED_ROWS or len(new) > pattern.rows_in_all // 2:  # one by one would take longer
+            first, end = pattern.bounds
             new = np.setdiff1d(pattern.located(np.arange(first, end))[0], known)
         counted = self._counted(pattern, new)
         if found is not None:

@@ -372,10 +372,7 @@ def _with_choices(
     found = alternatives(problem, spec.options, has_encoders=bool(encoders))
     scores = []
     for number, (options, _) in enumerate(found if len(found) > 1 and not is_shared else [], start=1):
-        layers = counted(options.model.layers, "reasoning layer")
-        rules = "rules counted" if options.model.rules == "counted" else layers
-        parts = f"input layer {options.model.input}, {rules}, loss {options.training.loss}"
-        notify("note", f"trained to choose, {number} of {len(found)}: {parts}")
+        notify("note", f"trained to choose, {number} of {len(found)}: {_summary(options)}")
         run = replace(spec, options=options, ensemble=1).prepared(problem, progress, encoders)
         for epoch in run.trainer:
             progress(f"choose {number} of {len(found)}", epoch.number, run.trainer.epochs)
@@ -389,6 +386,13 @@ def _with_choices(
     for text in mining_notes(problem):
         notify("note", text)
     return replace(spec, options=options), {choice.key: choice.reason for choice in choices}
+
+
+def _summary(options: Options) -> str:
+    """What tells two choices apart, in a few words."""
+    model = options.model
+    rules = "rules counted" if model.rules == "counted" else f"{counted(model.layers, 'reasoning layer')}"
+    return f"input layer {model.input}, {rules}, loss {options.training.loss}"
 
 
 def follow_elsewhere(
