@@ -9,8 +9,7 @@ from tests.kinds import KINDS, NOISE, Kind, Measured, judged, measure, pooled_ec
 from tests.oracles.metrics import ranks_of_queries
 
 SEEDS = range(5)
-BY_LINKS = pytest.mark.xfail(strict=True, reason="label propagation is better on links alone: decision 065")
-CHEAP = ("features_only", pytest.param("links_only", marks=BY_LINKS), "unary_with_negatives")
+CHEAP = ("features_only", "links_only", "unary_with_negatives")
 SLACK, GAIN = 0.005, 0.02  # below the best baseline; above it where features and links each say a part
 SLACK_OF_ONE = 0.02  # of one seed: two equally good methods differ by as much
 ECE = 0.05
@@ -41,7 +40,10 @@ def deviations(kind: Kind, scores: np.ndarray) -> float:
     return (judged(metric, scores, kind.truth, kind.classes) - float(np.mean(drawn))) / float(np.std(drawn) or 1)
 
 
-@pytest.mark.parametrize("name", CHEAP)
+BY_LINKS = pytest.mark.xfail(strict=True, reason="label propagation is better on links alone: decision 065")
+
+
+@pytest.mark.parametrize("name", [pytest.param(n, marks=[BY_LINKS][: n == "links_only"]) for n in CHEAP])
 def test_one_seed_is_near_the_best_baseline_or_above(name: str) -> None:
     ((kind, measured),) = found = trained(KINDS[name], range(1))
     assert min(gains(found).values()) >= (GAIN if kind.is_combined else 0) - SLACK_OF_ONE, measured.metrics
