@@ -441,19 +441,20 @@ def asked_positions(
     language: Language, columns: Mapping[str, tuple[str, ...]], ask: Sequence[str | int]
 ) -> dict[str, tuple[int, ...]]:
     """The positions that are asked, by predicate; a name or position that no predicate has is an error."""
-    found, unused, known = dict[str, tuple[int, ...]](), set(ask), dict[str, None]()
-    for predicate in language.predicates:
-        named = columns.get(predicate.name, ())
-        keys = [(i, i - predicate.arity, domain.name, *named[i : i + 1]) for i, domain in enumerate(predicate.domains)]
-        if positions := tuple(i for i, names in enumerate(keys) if set(ask) & set(names)):
-            found[predicate.name] = positions
-        unused -= {key for names in keys for key in names}
-        known |= {str(key): None for names in keys for key in names if isinstance(key, str)}
-    if unused:
-        wrong = str(next(item for item in ask if item in unused))
-        hint = nearest(wrong, known) or f"there are: {', '.join(known)}; or write a position, from 0"
-        raise ConfigError(f"queries.ask: no predicate has an argument '{wrong}'", hint=hint)
-    return found
+    keys = {
+        predicate.name: [
+            {i, i - predicate.arity, domain.name, *columns.get(predicate.name, ())[i : i + 1]}
+            for i, domain in enumerate(predicate.domains)
+        ]
+        for predicate in language.predicates
+    }
+    known = {key for positions in keys.values() for part in positions for key in part}
+    if wrong := [str(item) for item in ask if item not in known]:
+        named = sorted(key for key in known if isinstance(key, str))
+        hint = nearest(wrong[0], named) or f"there are: {', '.join(named)}; or write a position, from 0"
+        raise ConfigError(f"queries.ask: no predicate has an argument '{wrong[0]}'", hint=hint)
+    found = {name: tuple(i for i, part in enumerate(own) if part & set(ask)) for name, own in keys.items()}
+    return {name: positions for name, positions in found.items() if positions}
 
 
 def _found_domains(language: Language) -> str:
