@@ -339,7 +339,7 @@ MOST_RULES = 20  # reported
 TRIED_FOR_ONE_SHOWN = 10  # rules that are left out once, to find those with the largest effect
 QUERIES_TO_RANK = 500
 SHARE_HELD_BACK = 0.2  # of what is known, where it is asked as if it were not
-LEFT_TO_REPORT = "r2n report RUN takes the time for all"
+LEFT_TO_REPORT = "r2n report RUN has no limit"
 KNOWN_TO_GROUND = 5_000  # known atoms, where ground rules are found from what is asked
 
 
@@ -397,8 +397,7 @@ def rule_report(
         truths = rule_truths(trained, positions, ground_rules_of(graph, name))
         learned[name] = learned_clauses(plain, truths, trained.problem.knowledge.theory, targets=targets)
     if process_time() > until:
-        why = f"the time of a report is over: these are the rules that it allowed to look at; {LEFT_TO_REPORT}"
-        more_notes = [*more_notes, why]
+        more_notes = [*more_notes, f"only these rules were examined in the time for a report; {LEFT_TO_REPORT}"]
     shown = tuple(replace(account, clauses=learned.get(account.name, ())) for account in report.rules)
     return replace(report, rules=shown, left_out=len(kinds) - len(report.rules), notes=(*notes, *more_notes))
 

@@ -351,7 +351,7 @@ def example_answers(
             answers.append(ExampleAnswer(name, float(probability), truth, text, explanation))
         groups += [AnswerGroup(heading, sentence, tuple(answers))] if answers else []
     if late:
-        notes.append(f"{shown - late} of {shown} answers are explained in the time of a report; {LEFT_TO_REPORT}")
+        notes.append(f"{shown - late} of {shown} answers are explained in the time for a report; {LEFT_TO_REPORT}")
     return tuple(groups)
 
 

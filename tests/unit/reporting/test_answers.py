@@ -65,9 +65,7 @@ def test_if_nothing_is_wrong_the_least_confident_are_shown(classified: Kept, ask
     assert all(len(part.answers) <= MOST for part in found)
     shown = sum(len(part.answers) for part in found)
     assert asked == []
-    assert notes == [
-        f"0 of {shown} answers are explained in the time of a report; r2n report RUN takes the time for all"
-    ]
+    assert notes == [f"0 of {shown} answers are explained in the time for a report; r2n report RUN has no limit"]
 
 
 def test_an_answer_that_cannot_be_explained_is_noted(classified: Kept, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -91,7 +91,7 @@ def test_what_would_take_longer_than_the_report_may_is_left_to_the_command(class
     assert found.rules is not None
     assert found.rules.rules == ()
     notes = (*found.notes, *found.rules.notes)
-    assert sum("r2n report RUN takes the time for all" in note for note in notes) == 2
+    assert sum("r2n report RUN has no limit" in note for note in notes) == 2
 
 
 # training data, options, figures
