@@ -16,12 +16,12 @@ ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "r2n"
 TRACKED = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False).stdout.splitlines()
 MOST = {
-    "source lines": 31_186,
-    "code lines": 22_145,
+    "source lines": 31_184,
+    "code lines": 22_142,
     "files": 117,
     "private functions called once": 202,
     "import chain": 25,
-    "test lines": 38_117,
+    "test lines": 38_115,
     "public names": 16,
     "modules loaded by import r2n": 120,
 }

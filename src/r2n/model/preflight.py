@@ -25,6 +25,7 @@ from r2n.grounding.strategies import (
     MOST_WORK,
     Size,
     expected_size,
+    expected_total,
     ground_rules_left_out,
     make_grounder,
     mean_neighbourhood,
@@ -480,9 +481,7 @@ def _cheaper_settings(problem: Problem, options: Options, work: Work) -> Iterato
     changed = options.model_copy(update={"model": options.model.model_copy(update={"rules": "counted"})})
     left, rules = size(knowledge, changed), split_rules(knowledge)[1]
     if left is not None and rules:
-        store = Store(knowledge)
-        sizes = [expected_size(store, rule, "known-body") for rule in rules]
-        once = Size(sum(found.count for found in sizes), all(found.exact for found in sizes))
+        once = expected_total(Store(knowledge), rules, "known-body")
         yield f"model.rules = 'counted' ({left}, and {once} with a known body that are counted once)"
 
 
