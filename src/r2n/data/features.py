@@ -319,7 +319,7 @@ def _read_vectors(records: Records, columns: list[int]) -> ReadVectors:
     parents = pc.list_parent_indices(lists).to_numpy(zero_copy_only=False)
     sizes[parents[pc.list_flatten(lists).is_null().to_numpy(zero_copy_only=False)]] = -1  # a list with a null
     model = int(np.concatenate([np.flatnonzero(sizes > 0), [0]])[0])
-    width = max(int(sizes[model]), 1)
+    width = max(int(sizes[model]), 1) if len(sizes) else 1
     good = sizes == width
     vectors = np.zeros((len(lists), width))
     vectors[good] = lists.filter(pa.array(good)).flatten().to_numpy(zero_copy_only=False).reshape(-1, width)

@@ -357,6 +357,7 @@ def _check_quotes(path: Path, data: bytes) -> None:
 
 
 MOST_EMPTY, MOST_EMPTY_SHARE = 1_000_000, 20  # cells; how many for each that is filled
+FIELDS_AT_ONCE = 100
 
 
 @register_format
@@ -439,19 +440,24 @@ def _objects(records: Records) -> Records:
         if cells > max(MOST_EMPTY, MOST_EMPTY_SHARE * filled):  # every object has a cell for each field of any other
             what = f"the objects have so many different fields that {cells - filled:,} cells would be empty"
             raise DataError(what, where=Location(records.source), hint="give the objects the same few fields")
-        picked, texts, kinds = [], [], []
-        for i in range(len(names)):
-            picked.append(f"json_extract_string(item, ${i + 1}) AS c{i}, json_type(item, ${i + 1}) AS k{i}")
-            number = f"CAST(c{i} AS DOUBLE)"
-            texts.append(f"CASE k{i} WHEN 'DOUBLE' THEN {number_text(number)} ELSE c{i} END")
-            kinds.append(
-                f"CASE k{i} WHEN 'ARRAY' THEN 'list' WHEN 'OBJECT' THEN 'object'"
-                f" WHEN 'DOUBLE' THEN {number_kind(number)} END"
-            )
-        query = f"SELECT {', '.join([*texts, *kinds])} FROM (SELECT {', '.join(picked)} FROM items)"
-        pointers = ["/" + name.replace("~", "~0").replace("/", "~1") for name in names]
-        found = fetch_texts(connection.sql(query, params=pointers)) if names else ()
-    return replace(records, names=names, columns=found[: len(names)], kinds=found[len(names) :])
+        columns, kinds = list[pa.StringArray](), list[pa.StringArray]()
+        for start in range(0, len(names), FIELDS_AT_ONCE):  # DuckDB's memory for a query grows with its columns
+            some = names[start : start + FIELDS_AT_ONCE]
+            picked, texts, kinds_of = [], [], []
+            for i in range(len(some)):
+                picked.append(f"json_extract_string(item, ${i + 1}) AS c{i}, json_type(item, ${i + 1}) AS k{i}")
+                number = f"CAST(c{i} AS DOUBLE)"
+                texts.append(f"CASE k{i} WHEN 'DOUBLE' THEN {number_text(number)} ELSE c{i} END")
+                kinds_of.append(
+                    f"CASE k{i} WHEN 'ARRAY' THEN 'list' WHEN 'OBJECT' THEN 'object'"
+                    f" WHEN 'DOUBLE' THEN {number_kind(number)} END"
+                )
+            query = f"SELECT {', '.join([*texts, *kinds_of])} FROM (SELECT {', '.join(picked)} FROM items)"
+            pointers = ["/" + name.replace("~", "~0").replace("/", "~1") for name in some]
+            found = fetch_texts(connection.sql(query, params=pointers))
+            columns += found[: len(some)]
+            kinds += found[len(some) :]
+    return replace(records, names=names, columns=tuple(columns), kinds=tuple(kinds))
 
 
 LOOKS_LIKE_ATOM = re.compile(r"""\s*(?:!|\\\+|not\s)?\s*[^\s(),'"]+\s*\([^()]+\)\s*(?:[.,%#/]|$)""")

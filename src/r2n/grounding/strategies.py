@@ -16,7 +16,7 @@ from r2n.grounding.ground_rules import Grounder, Grounding, distinct_codes
 from r2n.grounding.joins import TooManyRowsError, are_candidates, encode_substitutions, joined
 from r2n.grounding.known_body import KnownBodyGrounder
 from r2n.grounding.spark import SparkEngine, is_spark
-from r2n.grounding.store import DuckDBEngine, Engine, Store
+from r2n.grounding.store import SURELY_TOO_MANY, DuckDBEngine, Engine, Store
 from r2n.logic.theory import Rule
 from r2n.options import GroundingOptions
 
@@ -59,6 +59,10 @@ class Size:
     def is_zero(self) -> bool:
         """Whether it is certain that there is no ground rule."""
         return self.exact and not self.count
+
+    def exceeds(self, budget: int) -> bool:
+        """Whether it is certain, or nearly, that there are more ground rules than the budget allows."""
+        return self.count > budget * (1 if self.exact else SURELY_TOO_MANY)
 
 
 def expected_size(store: Store, rule: Rule, strategy: str) -> Size:

@@ -20,7 +20,7 @@ from r2n.grounding.backward import BackwardGrounder
 from r2n.grounding.counting import RuleCounts, as_chain, is_counted, split_rules
 from r2n.grounding.ground_rules import Grounding, GroundRules
 from r2n.grounding.joins import budget_error, encode_substitutions
-from r2n.grounding.store import SURELY_TOO_MANY, Store
+from r2n.grounding.store import Store
 from r2n.grounding.strategies import (
     MOST_WORK,
     Size,
@@ -249,7 +249,7 @@ def _over_budget(store: Store, options: GroundingOptions) -> Iterator[str]:
         return
     for rule in store.theory.rules:
         size = expected_size(store, rule, options.strategy)
-        if size.count > options.max_groundings * (1 if size.exact else SURELY_TOO_MANY):
+        if size.exceeds(options.max_groundings):
             error = budget_error(rule, size.count, options.max_groundings, exact=size.exact)
             yield f"grounding is refused: {error}"
 
@@ -423,10 +423,10 @@ def _sample(work: Work, share: float) -> tuple[Grounding, np.ndarray]:
         every = prod(map(len, domains))
         scale = (max(1.0, share * size.count) / every) ** (1 / max(1, len(domains))) if size.count and every else 0.0
         shape = tuple(min(len(domain), max(int(scale > 0), round(scale * len(domain)))) for domain in domains)
-        chosen = np.indices(shape).reshape(len(shape), prod(shape)).T
-        substitutions = np.zeros(chosen.shape, np.int64)
-        for variable, domain in enumerate(domains):
-            substitutions[:, variable] = domain[chosen[:, variable]]
+        left, substitutions = np.arange(prod(shape)), np.zeros((prod(shape), len(shape)), np.int64)
+        for variable in reversed(range(len(shape))):
+            left, own = np.divmod(left, max(1, shape[variable]))
+            substitutions[:, variable] = domains[variable][own]
         atoms = encode_substitutions(base, rule, substitutions)
         parts.append(GroundRules(rule, atoms, 0.0, shape if size.count == every else None))
     dice = np.random.default_rng(0)
@@ -440,6 +440,8 @@ def cost_warnings(problem: Problem, options: Options) -> list[str]:
     work, epochs = Work.from_knowledge(problem.knowledge, options), options.training.epochs
     if work is None or work.operations * epochs < SHORT_WORK:
         return []
+    if any(size.exceeds(options.grounding.max_groundings) for size in work.sizes):
+        return []  # grounding refuses it, and says why
     fixed, of_ground_rule = measured_speed(work)
     seconds = work.steps * (fixed + of_ground_rule * work.of_step)
     if seconds * epochs < LONG:

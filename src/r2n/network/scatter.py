@@ -24,6 +24,7 @@ def by_segment(segment: Int64[Tensor, " n"], count: int) -> tuple[Int64[Tensor, 
 
 
 PART = 50_000  # messages in one part
+MOST_AXES = 60  # of a box; torch's tensors have at most 64
 
 Slots = Float[Tensor, "slots dim"]
 Messages = Float[Tensor, "ground_rules positions dim"]
@@ -250,7 +251,7 @@ class Incidence(Tensors):
 def _rule_incidence(rule: Rule, rows: Tensor, shape: tuple[int, ...] | None, atoms: int) -> RuleIncidence:
     """One rule, by index, or as a box if every substitution is there."""
     messages = torch.bincount(rows.flatten(), minlength=atoms)
-    if shape is None or not len(rows):
+    if shape is None or len(shape) > MOST_AXES or not len(rows):
         found = [torch.unique(rows[:, i], return_inverse=True, return_counts=True) for i in range(rows.shape[1])]
         tables, local, counts = zip(*found, strict=True)
         index = Indexed.build(local, tuple(map(len, tables)))

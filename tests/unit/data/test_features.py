@@ -270,6 +270,10 @@ def test_bad_rows_are_named(case: dict[str, Any], tmp_path: Path) -> None:
     assert caught.value.where.excerpt == case["table"].split("\n")[case["line"] - 1]
 
 
+def test_a_table_without_rows_has_no_vectors(tmp_path: Path) -> None:
+    assert len(read("name,x,y\n", tmp_path, vector=("x", "y")).vectors) == 0
+
+
 def test_some_numbers_among_texts_are_texts_and_rows_without_features_are_blank(tmp_path: Path) -> None:
     rows = read("id,t\na,1984\nb,Emma\n", tmp_path, text="t")
     assert rows.texts is not None

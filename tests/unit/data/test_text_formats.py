@@ -197,6 +197,14 @@ def test_names_that_look_like_paths_and_values_that_are_not_text(tmp_path: Path)
     assert [column.to_pylist() for column in records.columns[1:]] == [[cell] for cell in cells]
 
 
+def test_objects_of_hundreds_of_fields(tmp_path: Path) -> None:
+    items = [{f"k{i}": i + row for i in range(250)} for row in range(2)]
+    records = read_records(write(tmp_path / "t.json", json.dumps(items)))
+    assert records.names == tuple(items[0])
+    assert [column.to_pylist() for column in records.columns] == [[str(i), str(i + 1)] for i in range(250)]
+    assert len(records.kinds) == 250
+
+
 @pytest.mark.parametrize("text", [r'[{"a": "\ud800"}]', "[" * 100_000, '[{"a": ' + "9" * 5_000 + "}, x]"], ids=range(3))
 def test_what_no_reader_of_json_takes(text: str, tmp_path: Path) -> None:
     assert message(write(tmp_path / "t.json", text), "p").startswith(

@@ -277,6 +277,24 @@ def test_a_long_training_is_said_with_what_has_fewer_ground_rules(tmp_path: Path
     assert cost_warnings(with_candidates, with_candidates.options) == []
 
 
+def chain_problem(variables: int, constants: int) -> Problem:
+    """One rule, a chain over so many variables: constants ** variables ground rules."""
+    body = " & ".join(f"near(x{i}, x{i + 1})" for i in range(variables - 1))
+    theory = f"domain d\npredicate near(d, d)\nrule r: {body} -> near(x0, x0)\n"
+    return Problem.from_facts([("near", f"c{i}", f"c{(i + 1) % constants}") for i in range(constants)], theory=theory)
+
+
+def test_what_grounding_refuses_is_not_timed() -> None:
+    problem = chain_problem(variables=90, constants=3)
+    assert cost_warnings(problem, problem.options) == []
+    assert any("grounding is refused" in text for text in preflight_warnings(problem, problem.options))
+
+
+def test_a_rule_of_many_variables_is_timed() -> None:
+    fixed, _ = measured_speed(work_of(chain_problem(variables=70, constants=1), "model.dim=4", "model.layers=1"))
+    assert fixed > 0
+
+
 def test_candidates_are_named_only_where_they_can_be_taken(tmp_path: Path) -> None:
     """Where all labels are true, to be a candidate would be to be true; words that texts share are another way."""
     problem = records_problem(tmp_path / "records", 207, false=False)
