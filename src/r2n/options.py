@@ -60,7 +60,7 @@ class ModelOptions(Section):
     dim: Whole = Field(default=32, ge=1)
     rule_dim: Whole | None = Field(default=None, ge=1)
     layers: int = Field(default=3, ge=0, le=MOST_LAYERS)
-    reasoner: Literal["r2n", "fgnn", "none"] = "r2n"
+    reasoner: Literal["r2n", "fgnn", "mean-field", "none"] = "r2n"
     aggregation: Annotated[str, BeforeValidator(aggregations.named())] = "mean"
     residual: bool = False
     isolated: Literal["keep", "zero"] = "keep"
@@ -225,7 +225,8 @@ OPTION_SECTIONS = {"grounding": GroundingOptions, "model": ModelOptions, "traini
 OptionKeywords = TypedDict("OptionKeywords", {  # noqa: UP013
     "strategy": str, "width": int, "depth": int, "max_groundings": int,
     "reciprocal": bool, "kept": str | None,
-    "input": str, "dim": int, "rule_dim": int | None, "layers": int, "reasoner": Literal["r2n", "fgnn", "none"],
+    "input": str, "dim": int, "rule_dim": int | None, "layers": int,
+    "reasoner": Literal["r2n", "fgnn", "mean-field", "none"],
     "aggregation": str, "residual": bool, "isolated": Literal["keep", "zero"],
     "rule_network": Literal["own", "shared"], "evidence_input": Literal["off", "add", "only"],
     "rules": Literal["layers", "counted"], "mlp": Literal["deep", "shallow"], "output": Literal["mlp", "linear"],

@@ -214,6 +214,7 @@ ATTRIBUTE_OPTIONS = frozenset(
         "output",
     ]
 )
+PRECISION = 2.0  # of the belief, in labels, that a rule has no weight
 MOST_VALUES = 50  # constants that a functional predicate gives to others
 
 
@@ -247,19 +248,17 @@ def _for_attributes(problem: Problem) -> Iterator[Choice]:
         yield Choice("model.reasoner", "none", "there is no rule")
         yield Choice("training.epochs", 1, "the regression is fitted before the training")
         return
+    yield Choice("model.reasoner", "mean-field", "each rule has weights, learned from labels that are hidden")
+    yield Choice("model.layers", 4, "what is known is passed on so many times")
     yield Choice("model.evidence_input", "add", why)
     yield Choice("model.input_score", True, "rules add to what the features say")
-    yield Choice("model.aggregation", "root", "how many say so counts")
-    yield Choice("model.residual", True, "for layers that add")
-    yield Choice("model.layers", 2, "for layers that add")
-    yield Choice("model.dim", 16, "for layers that add")
-    yield Choice("training.hiding", 0.5, "a label is asked only where it is not read")
+    yield Choice("training.hiding", 0.3, "a label is asked only where it is not read")
     yield Choice("training.semantic_weight", 0.0, "labels alone are learned")
-    if "valid" in problem.queries:
-        yield Choice("training.validate_every", 5, "there are validation queries")
-        yield Choice("training.patience", 60, "there are validation queries")
-    else:
-        yield Choice("training.epochs", 100, "there are no validation queries to say when to stop")
+    yield Choice("training.learning_rate", 0.05, "few weights are learned")
+    yield Choice("training.epochs", 100, "few weights are learned, and need nothing that stops them")
+    evidence = problem.knowledge.evidence
+    labels = int((~closed_atoms(problem.knowledge.base, evidence.atoms)).sum())
+    yield Choice("training.weight_decay", round(PRECISION / max(1, labels), 4), f"{counted(labels, 'label')}")
 
 
 def labelled_predicates(knowledge: KnowledgeBase) -> dict[str, tuple[int, int]]:

@@ -66,7 +66,8 @@ class Regression(AtomEmbedding):
     both positions have the same. If one more position has few constants, each of these has its own weights, and for a
     functional predicate they exclude each other. The weights are fitted once for each of `FOLDS` parts of the labelled
     first constants, on the others: a training atom is read by weights that never saw its label, and any other atom by
-    the mean over all. So the layers above learn how far the regression is to be trusted.
+    the mean over all. So the layers above learn how far the regression is to be trusted. What they learn with them is a
+    shift of each predicate's logit: rules that speak for every atom alike say less than they seem to.
     """
 
     fold_of: Tensor
@@ -81,6 +82,7 @@ class Regression(AtomEmbedding):
         count = max(1, len(language.predicates))
         self.direction = nn.Parameter(torch.randn(count, self.dim - 1) * 0.3)
         self.offset = nn.Parameter(torch.randn(count, self.dim - 1) * 0.3)
+        self.shift = nn.Parameter(torch.zeros(count), requires_grad=options.has_layers)
         self.channels = nn.ModuleList(channels)
         names, labelled = language.constants, knowledge.training_first_constants
         self.fold_of = torch.full((len(names),), -1)
@@ -159,6 +161,7 @@ class Regression(AtomEmbedding):
         logits = self.offset.new_zeros(len(atoms.predicates))
         for block in atoms.blocks:
             logits[block.atoms] = self._logits(block)
+        logits = logits + self.shift[atoms.predicates]
         vectors = logits.unsqueeze(1) * self.direction[atoms.predicates] + self.offset[atoms.predicates]
         return torch.cat([vectors, logits.unsqueeze(1)], dim=1)
 

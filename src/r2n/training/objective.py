@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from copy import copy
-from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -14,14 +13,11 @@ from r2n.components import losses, t_norms
 from r2n.data.herbrand import HerbrandBase
 from r2n.data.knowledge_base import Evidence
 from r2n.data.validation import check_has_explicit_rules, check_has_facts, check_no_copying
-from r2n.logic.formula import Formula
+from r2n.network.mean_field import TNorm, Truths, fuzzy_truth
 from r2n.network.r2n import R2N, Predictions
 from r2n.options import TrainingOptions
 from r2n.training.batches import Losses, Step, loss_counts
 from r2n.training.negatives import asked_positions
-
-Truths = Float[Tensor, " *batch"]
-TNorm = Callable[[Truths, Truths], Truths]
 
 
 def product(left: Truths, right: Truths) -> Truths:
@@ -37,31 +33,6 @@ def goedel(left: Truths, right: Truths) -> Truths:
 def lukasiewicz(left: Truths, right: Truths) -> Truths:
     """T(a, b) = max(0, a + b - 1)."""
     return (left + right - 1).clamp(min=0)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Fuzzy:
-    """Truths in [0, 1] with the connectives that a t-norm gives."""
-
-    truth: Truths
-    t_norm: TNorm
-
-    def __invert__(self) -> "Fuzzy":
-        return Fuzzy(1 - self.truth, self.t_norm)
-
-    def __and__(self, other: "Fuzzy") -> "Fuzzy":
-        return Fuzzy(self.t_norm(self.truth, other.truth), self.t_norm)
-
-    def __or__(self, other: "Fuzzy") -> "Fuzzy":
-        return ~(~self & ~other)
-
-    def __xor__(self, other: "Fuzzy") -> "Fuzzy":
-        return (self & ~other) | (other & ~self)
-
-
-def fuzzy_truth(formula: Formula, truths: Float[Tensor, "*batch positions"], t_norm: TNorm) -> Truths:
-    """The truth of a formula in [0, 1], given those of its atoms; on 0 and 1 it is `Formula.evaluate`."""
-    return formula.interpreted([Fuzzy(truth, t_norm) for truth in truths.unbind(-1)]).truth
 
 
 def fuzzy_loss(step: Step, out: Float[Tensor, " atoms"], t_norm: TNorm) -> Float[Tensor, ""]:
