@@ -15,7 +15,7 @@ from r2n.grounding.counting import is_counted
 from r2n.grounding.store import Store
 from r2n.grounding.strategies import chosen_strategy
 from r2n.options import Options
-from r2n.training.negatives import count_negatives
+from r2n.training.negatives import count_negatives, labelled_shares
 
 MANY_NEGATIVES = 200_000  # corruptions of all facts: above, one step over all of them takes seconds
 MANY_CONSTANTS = 15_000  # above, a step compares facts with some constants instead of all
@@ -150,7 +150,10 @@ def _for_rows(problem: Problem, options: Options) -> Iterator[Choice]:
     if training.optimiser == "adagrad" or "optimiser" not in training.model_fields_set:
         yield Choice("training.optimiser", "adagrad", "only the rows that a step touches are changed")
         yield Choice("training.learning_rate", 0.1, "for Adagrad")
-        yield Choice("model.init_scale", 0.001, "for Adagrad")
+        if is_wide:  # near zero, a product of three vectors or more never begins to learn
+            yield Choice("model.init_scale", 0.5, "a product of many vectors")
+        else:
+            yield Choice("model.init_scale", 0.001, "for Adagrad")
     if constants > MANY_CONSTANTS:
         yield Choice("training.loss", "softmax", "queries are ranked")
         yield Choice("training.negatives", 1000, f"{constants:,} constants are too many to compare each fact with")
@@ -214,6 +217,7 @@ ATTRIBUTE_OPTIONS = frozenset(
         "output",
     ]
 )
+PRIOR = 0.5  # the share of true atoms of a predicate without false ones
 PRECISION = 2.0  # of the belief, in labels, that a rule has no weight
 MOST_VALUES = 50  # constants that a functional predicate gives to others
 
@@ -256,8 +260,11 @@ def _for_attributes(problem: Problem) -> Iterator[Choice]:
     yield Choice("training.semantic_weight", 0.0, "labels alone are learned")
     yield Choice("training.learning_rate", 0.05, "few weights are learned")
     yield Choice("training.epochs", 100, "few weights are learned, and need nothing that stops them")
-    evidence = problem.knowledge.evidence
-    labels = int((~closed_atoms(problem.knowledge.base, evidence.atoms)).sum())
+    base, evidence = problem.knowledge.base, problem.knowledge.evidence
+    if (labelled_shares(base, evidence, PRIOR) < 1).any():
+        why = "nothing is labelled false: unlabelled items are no negatives, and how many are true is not known"
+        yield Choice("training.prior", PRIOR, why)
+    labels = int((~closed_atoms(base, evidence.atoms)).sum())
     yield Choice("training.weight_decay", round(PRECISION / max(1, labels), 4), f"{counted(labels, 'label')}")
 
 

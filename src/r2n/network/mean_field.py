@@ -15,7 +15,7 @@ from r2n.network.scatter import Incidence
 Truths = Float[Tensor, " *batch"]
 TNorm = Callable[[Truths, Truths], Truths]
 State = Float[Tensor, "atoms 3"]
-"""Of each atom: the input layer's logit, the sum of the messages, and if it is known true (1), false (-1) or not (0)."""
+"""Of each atom: the input layer's logit, the sum of the messages, and what is known: 1 true, -1 false, 0 nothing."""
 
 KNOWN = ((0.0, 0.0, 0.0), (0.0, 0.0, -1.0), (0.0, 0.0, 1.0))  # added for UNKNOWN, FALSE, TRUE
 

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
-from torch.nn.functional import binary_cross_entropy_with_logits
+from torch.nn.functional import binary_cross_entropy_with_logits, logsigmoid
 
 from r2n.components import losses, t_norms
 from r2n.data.herbrand import HerbrandBase
@@ -17,7 +17,7 @@ from r2n.network.mean_field import TNorm, Truths, fuzzy_truth
 from r2n.network.r2n import R2N, Predictions
 from r2n.options import TrainingOptions
 from r2n.training.batches import Losses, Step, loss_counts
-from r2n.training.negatives import asked_positions
+from r2n.training.negatives import asked_positions, labelled_shares
 
 
 def product(left: Truths, right: Truths) -> Truths:
@@ -71,6 +71,13 @@ def _mean(values: Float[Tensor, " n"], counted: Bool[Tensor, " n"]) -> Float[Ten
     """The mean of those that are counted, by weights."""
     weights = counted.to(values)
     return (values * weights).sum() / weights.sum().clamp(min=1)
+
+
+def labelled_logits(logits: Float[Tensor, " n"], shares: Float[Tensor, " n"]) -> Float[Tensor, " n"]:
+    """The logit that an atom is labelled true, if this share of the true ones is: of share * sigmoid(logit)."""
+    is_all = shares == 1
+    found = torch.log(shares) + logsigmoid(logits) - torch.log1p(-shares * torch.sigmoid(logits).masked_fill(is_all, 0))
+    return torch.where(is_all, logits, found)
 
 
 def softmax_loss(
@@ -159,6 +166,11 @@ class Objective:
             loss = loss()
         self.loss: Callable[..., Tensor] = loss
         self.t_norm = None if options.regularisation == "off" else t_norms[options.regularisation].load()
+        self.shares: Tensor | None = None
+        if options.prior is not None:
+            self.shares = (
+                torch.from_numpy(labelled_shares(model.base, evidence, options.prior)).float().to(model.device)
+            )
 
     def losses(self, step: Step, predictions: Predictions, hidden: Bool[Tensor, " atoms"] | None) -> Losses:
         """The losses of the network's predictions on a step."""
@@ -189,7 +201,10 @@ class Objective:
             return self.loss(out)
         if not self.options.compares_facts:
             counted = hidden[targets.asked] if reads and hidden is not None else None
-            return self.loss(out[targets.asked], targets.labels[targets.asked] == 1, counted)
+            logits = out[targets.asked]
+            if self.shares is not None:
+                logits = labelled_logits(logits, self.shares[step.batch.predicates[targets.asked]])
+            return self.loss(logits, targets.labels[targets.asked] == 1, counted)
         negatives, allowed, counted = targets.negatives.clamp(min=0), targets.negatives >= 0, None
         if reads and hidden is not None:
             allowed, counted = allowed & hidden[negatives], hidden[targets.facts]
