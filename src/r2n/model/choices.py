@@ -20,6 +20,7 @@ from r2n.training.negatives import count_negatives, labelled_shares
 MANY_NEGATIVES = 200_000  # corruptions of all facts: above, one step over all of them takes seconds
 MANY_CONSTANTS = 15_000  # above, a step compares facts with some constants instead of all
 FEWEST_FACTS = 50  # of a small graph that is asked row by row
+FEW_FACTS = 1000  # below, vectors of constants are held smaller
 FEW_LABELS = 10  # true facts to a false one: above, the false facts of a pair are not all its negatives
 FEW_FACTS_A_ROW = 2.0  # times the fewest: positions whose rows hold more are not for corruption
 SETTLING = frozenset(
@@ -56,7 +57,7 @@ def alternatives(problem: Problem, options: Options, *, has_encoders: bool = Fal
     predicates = problem.knowledge.language.predicates
     wide = [predicate for predicate in predicates if predicate.arity > 2]
     first = [Choice("model.input", "distmult", f"{wide[0].name} has {wide[0].arity} positions")] if wide else []
-    if not _asks_for_rows(problem, options):
+    if not _asks_for_rows(problem, options) or (not has_encoders and _reads_off_attributes(problem, options)):
         recipes = [(*first, *_for_labels(problem, options, has_encoders=has_encoders))]
     else:
         negatives = count_negatives(problem.knowledge.base, problem.knowledge.evidence, options.training)
@@ -162,7 +163,7 @@ def _for_rows(problem: Problem, options: Options) -> Iterator[Choice]:
     else:
         yield Choice("training.loss", "full-softmax", "queries are ranked, and all constants can be compared")
         yield Choice("training.batch_size", 250, size)
-        yield Choice("training.n3", 0.02, size)
+        yield Choice("training.n3", 0.2 if facts < FEW_FACTS else 0.02, size)
     yield Choice("training.epochs", 30, "in batches")
     if "valid" in problem.queries:
         every = training.validate_every if "validate_every" in training.model_fields_set else 5

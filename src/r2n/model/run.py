@@ -27,7 +27,7 @@ from r2n.mining.mine import KINDS, Constraint, Forbidden, mine_constraints
 from r2n.model.choices import FEW_LABELS, choose_options, corrupted_positions, labelled_predicates
 from r2n.model.memory import check_graph, check_memory, check_training, make_device, make_source
 from r2n.network.graph_sources import GraphSource, Ungrounded
-from r2n.network.mixture import NETWORK_ALONE, RULES_ALONE, WEIGHTINGS
+from r2n.network.mixture import NETWORK_ALONE, PLAIN_WEIGHTINGS, RULES_ALONE, WEIGHTINGS
 from r2n.network.r2n import R2N
 from r2n.network.regression import Regression
 from r2n.options import MOST_WHOLE, Options, TrainingOptions
@@ -215,7 +215,11 @@ def selected_on(
     chosen = dict.fromkeys(str(model.combination.chosen) for model in logits.models if model.combination is not None)
     combined, said = bool(chosen) and logits.weighting is None and len(problem.valid) > 0, {}
     if chosen and logits.weighting is None:
-        by = f"the best of {len(WEIGHTINGS)} on the validation queries" if combined else "nothing could choose another"
+        by = (
+            f"the best of {len(PLAIN_WEIGHTINGS) + 1} on the validation queries"
+            if combined
+            else "nothing could choose another"
+        )
         said["combination"] = f"{'; '.join(chosen)} ({by})"
     stopped = options is not None and options.training.patience is not None
     is_fitted = calibration is not None and calibration.on_validation and not calibration.is_as_trained
@@ -442,12 +446,17 @@ def _run_of_seed(made: _Made, seed: int, encoders: Encoders, progress: Progress,
 
 
 def choose_weighting(problem: Problem, logits: AtomLogits, model: R2N) -> None:
-    """Combine network and counted rules by the weighting that is best on (a sample of) the validation queries."""
+    """Combine network and counted rules by the weighting that is best on (a sample of) the validation queries.
+
+    Popularity is tried with the best of those without it.
+    """
     assert model.combination is not None
     sample = QUERIES_TO_CHOOSE_BY if problem.valid.truth.all() else None  # only a ranking is sampled
     metric, logits = _validation_metric(problem, sample), logits.again()
-    found = np.nan_to_num([metric(logits.by(weighting)) for weighting in WEIGHTINGS], nan=-1.0)
-    model.combination.way.fill_(int(found.argmax()))  # the first of equals
+    found = np.nan_to_num([metric(logits.by(weighting)) for weighting in PLAIN_WEIGHTINGS], nan=-1.0)
+    best = int(found.argmax())  # the first of equals
+    popular = best + len(PLAIN_WEIGHTINGS)
+    model.combination.way.fill_(popular if metric(logits.by(WEIGHTINGS[popular])) > found[best] else best)
 
 
 def _validation_metric(problem: Problem, sample: int | None = None) -> Callable[[AtomLogits], float]:

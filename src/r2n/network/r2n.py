@@ -72,11 +72,11 @@ class R2N(nn.Module):
         belief_input = nn.Linear(1, dim) if has_layers and options.reasoner == "fgnn" else None  # drawn before outputs
         self.base, self.constants, self.atom_embedding, self.counted = base, constants, atom_embedding, counted
         self.layers = ModulesOf(layers)
-        self.atom_output: Output | Messages | None = None
-        self.rule_output = Output(options.rule_dim or dim) if has_layers and not self.is_mean_field else None
-        if has_layers:
-            is_linear = options.output == "linear"
-            self.atom_output = Messages() if self.is_mean_field else Output(dim, linear=is_linear)
+        self.atom_output: Output | Messages | None = Messages() if self.is_mean_field else None
+        self.rule_output = None
+        if has_layers and not self.is_mean_field:
+            self.atom_output = Output(dim, linear=options.output == "linear")
+            self.rule_output = Output(options.rule_dim or dim)
         if isinstance(self.atom_output, Output) and options.input_score and not atom_embedding.tells_labels:
             self.atom_output.start_at_zero()  # the input layer is fitted: reasoning begins with its score
         self.belief_input = belief_input

@@ -145,7 +145,7 @@ def test_labelled_false_facts_are_the_negatives_of_their_predicate(seed: int) ->
 def test_it_is_told_with_the_counts_and_never_against_what_is_set() -> None:
     problem = items()
     _, choices = choose_options(problem, Options())
-    assert str(choices[-1]) == (
+    assert str(next(choice for choice in choices if choice.key == "training.labels_only")) == (
         "training.labels_only = ('good',) (labelled false facts are the negatives: good has 19 true and 21 false ones)"
     )
     for change in ("corrupted_positions=[-1]", "negatives=2", "labels_only=[]", "loss=softmax"):
