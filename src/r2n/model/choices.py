@@ -175,7 +175,7 @@ def _for_rows(problem: Problem, options: Options) -> Iterator[Choice]:
 def _for_labels(problem: Problem, options: Options, *, has_encoders: bool) -> Iterator[Choice]:
     """What is asked as false: labelled facts, and where facts exclude others, which is read off the facts."""
     if not has_encoders and _reads_off_attributes(problem, options):
-        yield from _for_attributes(problem)
+        yield from _for_attributes(problem, options)
     labels_only, training = options.training.labels_only, options.training
     settled = training.model_fields_set & {"corrupted_positions", "negatives", "labels_only"}
     if not training.compares_facts and not settled:
@@ -245,7 +245,7 @@ def _reads_off_attributes(problem: Problem, options: Options) -> bool:
     return bool(asked)
 
 
-def _for_attributes(problem: Problem) -> Iterator[Choice]:
+def _for_attributes(problem: Problem, options: Options) -> Iterator[Choice]:
     """A regression on features, and reasoning layers that read what is known instead of learned vectors."""
     why = "attributes are asked for: constants are read by their features and by what is known of them"
     yield Choice("model.input", "regression", why)
@@ -265,8 +265,9 @@ def _for_attributes(problem: Problem) -> Iterator[Choice]:
     if (labelled_shares(base, evidence, PRIOR) < 1).any():
         why = "nothing is labelled false: unlabelled items are no negatives, and how many are true is not known"
         yield Choice("training.prior", PRIOR, why)
-    labels = int((~closed_atoms(base, evidence.atoms)).sum())
-    yield Choice("training.weight_decay", round(PRECISION / max(1, labels), 4), f"{counted(labels, 'label')}")
+    sampling = options.training.model_copy(update={"labels_only": tuple(labelled_predicates(problem.knowledge))})
+    labels = int((~closed_atoms(base, evidence.atoms)).sum()) + count_negatives(base, evidence, sampling)
+    yield Choice("training.weight_decay", round(PRECISION / max(1, labels), 5), f"{counted(labels, 'label')}")
 
 
 def labelled_predicates(knowledge: KnowledgeBase) -> dict[str, tuple[int, int]]:

@@ -49,7 +49,8 @@ class MeanField(nn.Module):
     """One step of mean-field inference: from the atoms' probabilities to messages, and to new probabilities.
 
     A ground rule g of rule j sends to an atom w_j (P(g holds | the atom is true) - P(g holds | it is false)), by the
-    present probabilities of its other atoms, as if they were independent. An atom's log-odds are its own logit and the sum of what it receives.
+    present probabilities of its other atoms, as if they were independent. An atom's log-odds are its own logit and the
+    sum of what it receives.
     """
 
     isolated, residual, is_over_grids, rule_embedding = "zero", False, False, None
