@@ -57,7 +57,8 @@ def alternatives(problem: Problem, options: Options, *, has_encoders: bool = Fal
     predicates = problem.knowledge.language.predicates
     wide = [predicate for predicate in predicates if predicate.arity > 2]
     first = [Choice("model.input", "distmult", f"{wide[0].name} has {wide[0].arity} positions")] if wide else []
-    if not _asks_for_rows(problem, options) or (not has_encoders and _reads_off_attributes(problem, options)):
+    are_attributes = not has_encoders and _reads_off_attributes(problem, options, of_pairs=False)
+    if are_attributes or not _asks_for_rows(problem, options):
         recipes = [(*first, *_for_labels(problem, options, has_encoders=has_encoders))]
     else:
         negatives = count_negatives(problem.knowledge.base, problem.knowledge.evidence, options.training)
@@ -223,8 +224,8 @@ PRECISION = 2.0  # of the belief, in labels, that a rule has no weight
 MOST_VALUES = 50  # constants that a functional predicate gives to others
 
 
-def _reads_off_attributes(problem: Problem, options: Options) -> bool:
-    """Whether all that is asked are attributes: of one constant, one of few values, or of a pair with features.
+def _reads_off_attributes(problem: Problem, options: Options, *, of_pairs: bool = True) -> bool:
+    """Whether all that is asked are attributes: of one constant, one of few values, or (`of_pairs`) of described pairs.
 
     A vector that is learned for a constant has then nothing to learn from but the label that it is asked for.
     """
@@ -240,7 +241,7 @@ def _reads_off_attributes(problem: Problem, options: Options) -> bool:
     for predicate in (base.language.predicates[i] for i in asked):
         is_value = predicate.functional and len(base.language.members(predicate.domains[-1])) <= MOST_VALUES
         are_described = all(domain.name in described for domain in predicate.domains)
-        if not (predicate.arity == 1 or is_value or (predicate.arity == 2 and are_described)):
+        if not (predicate.arity == 1 or is_value or (of_pairs and predicate.arity == 2 and are_described)):
             return False
     return bool(asked)
 

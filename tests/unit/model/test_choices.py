@@ -79,7 +79,8 @@ def test_what_is_set_stays() -> None:
 
 def test_small_graphs_labelled_queries_and_graphs_without_rules() -> None:
     small, recipes = graph(20, 100), alternatives(graph(20, 100), Options())
-    assert [options.model.rules for options, _ in recipes] == ["counted"], "no rule concludes from what is asked"
+    assert [options.model.rules for options, _ in recipes] == ["counted", "layers"], "p is asked, and in a body"
+    assert {options.training.n3 for options, _ in recipes[:1]} == {0.2}, "few facts"
     assert choose_options(graph(20, 10), Options()) == (Options(), ()), small
     options, choices = choose_options(r2n.load("countries-s3"), Options())
     assert options.training.loss == "bce"
@@ -121,6 +122,7 @@ def test_wide_predicates_take_an_input_layer_that_has_room_for_them() -> None:
     large, _ = choose_options(graph(200, 1000, CHAIN + "predicate gives(d, d, d)\n"), Options())
     assert (large.model.input, large.training.loss, large.grounding.reciprocal) == ("distmult", "full-softmax", False)
     assert large.training.corrupted_positions is None, "all positions are asked for"
+    assert large.model.init_scale > 0.1, "a product of many small vectors never begins to learn"
 
 
 def trained(problem: Problem, *changes: str) -> Run:
@@ -150,7 +152,10 @@ def test_it_is_told_with_the_counts_and_never_against_what_is_set() -> None:
     )
     for change in ("corrupted_positions=[-1]", "negatives=2", "labels_only=[]", "loss=softmax"):
         same = Options().changed([f"training.{change}"])  # a softmax compares facts with corruptions
-        assert choose_options(problem, same) == (same, ())
+        options, choices = choose_options(problem, same)
+        assert "training.labels_only" not in {choice.key for choice in choices}
+        set_to = same.training.model_dump(exclude_unset=True)
+        assert set_to.items() <= options.training.model_dump().items()
 
 
 MANY = """
@@ -191,7 +196,10 @@ def test_each_predicate_has_its_own_negatives() -> None:
 def test_true_facts_alone_of_one_position_are_warned_of() -> None:
     problem = items(only_true=True)
     options, choices = choose_options(problem, Options())
-    assert {choice.key for choice in choices} == {"model.input", "model.reasoner", "training.epochs"}
+    assert options.training.prior == 0.5
+    assert "training.prior" in {choice.key for choice in choices}
+    assert not [text for text in preflight_warnings(problem, options) if "no false one" in text]
+    options = options.changed(["training.prior=1.0"]).with_values({"prior": None})
     (first,) = preflight_warnings(problem, options)
     assert prepare_run(problem, options, 0).notes() == [], "it is said once"
     assert first.startswith("good has 19 true facts and no false one, so that training asks every other constant as")
