@@ -16,7 +16,7 @@ from r2n.evaluation.ranking import Filter
 from r2n.model.model import Model
 from r2n.model.run import Run, evaluate_split, prepare_run
 from r2n.model.training import train_in
-from r2n.network.mixture import NETWORK_ALONE, PLAIN_WEIGHTINGS, WEIGHTINGS
+from r2n.network.mixture import NETWORK_ALONE, WEIGHTINGS
 from r2n.options import Options
 from r2n.training.rows import RowBatches, RuleBatches
 from tests.command_line import document
@@ -109,9 +109,7 @@ def test_the_planted_rule_is_learned_and_the_mixture_chosen_on_validation_querie
     base, known = run.problem.knowledge.base, Filter.from_problem(run.problem, (TRAIN, "valid"))
     logits, valid = run.logits(), run.problem.valid
     found = [evaluate_scores(logits.by(way), valid, base, known, split="valid").metrics["mrr"] for way in WEIGHTINGS]
-    best = found.index(max(found[: len(PLAIN_WEIGHTINGS)]))
-    popular = best + len(PLAIN_WEIGHTINGS)
-    assert int(run.model.combination.way) == (popular if found[popular] > found[best] else best)
+    assert int(run.model.combination.way) == found.index(max(found))
     trace = [json.loads(line) for line in (path / "trace.jsonl").read_text().splitlines()]
     losses = [record["rules"] for record in trace]
     assert losses[5] < losses[0]
@@ -190,5 +188,5 @@ def test_the_way_is_chosen_on_labelled_queries_too(problem: Problem) -> None:
     assert len(list(run.trainer)) == 1
     assert run.model.combination is not None
     chosen = evaluate_split(run.logits(), labelled, "valid").metrics["ap"]
-    each = [evaluate_split(run.logits().by(way), labelled, "valid").metrics["ap"] for way in PLAIN_WEIGHTINGS]
+    each = [evaluate_split(run.logits().by(way), labelled, "valid").metrics["ap"] for way in WEIGHTINGS]
     assert chosen >= max(each) - 1e-9

@@ -20,7 +20,7 @@ from r2n.training.negatives import count_negatives, labelled_shares
 MANY_NEGATIVES = 200_000  # corruptions of all facts: above, one step over all of them takes seconds
 MANY_CONSTANTS = 15_000  # above, a step compares facts with some constants instead of all
 FEWEST_FACTS = 50  # of a small graph that is asked row by row
-FEW_FACTS = 1000  # below, vectors of constants are held smaller
+FEW_FACTS = 1000  # below, vectors of constants that only add to rules are held smaller
 FEW_LABELS = 10  # true facts to a false one: above, the false facts of a pair are not all its negatives
 FEW_FACTS_A_ROW = 2.0  # times the fewest: positions whose rows hold more are not for corruption
 SETTLING = frozenset(
@@ -164,7 +164,7 @@ def _for_rows(problem: Problem, options: Options) -> Iterator[Choice]:
     else:
         yield Choice("training.loss", "full-softmax", "queries are ranked, and all constants can be compared")
         yield Choice("training.batch_size", 250, size)
-        yield Choice("training.n3", 0.2 if facts < FEW_FACTS else 0.02, size)
+        yield Choice("training.n3", 0.2 if rules and facts < FEW_FACTS else 0.02, size)
     yield Choice("training.epochs", 30, "in batches")
     if "valid" in problem.queries:
         every = training.validate_every if "validate_every" in training.model_fields_set else 5
@@ -220,7 +220,7 @@ ATTRIBUTE_OPTIONS = frozenset(
     ]
 )
 PRIOR = 0.5  # the share of true atoms of a predicate without false ones
-PRECISION = 2.0  # of the belief, in labels, that a rule has no weight
+PRECISION = 6.0  # of the belief, in labels, that a rule has no weight
 MOST_VALUES = 50  # constants that a functional predicate gives to others
 
 

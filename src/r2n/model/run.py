@@ -215,11 +215,7 @@ def selected_on(
     chosen = dict.fromkeys(str(model.combination.chosen) for model in logits.models if model.combination is not None)
     combined, said = bool(chosen) and logits.weighting is None and len(problem.valid) > 0, {}
     if chosen and logits.weighting is None:
-        by = (
-            f"the best of {len(PLAIN_WEIGHTINGS) + 1} on the validation queries"
-            if combined
-            else "nothing could choose another"
-        )
+        by = f"the best of {len(WEIGHTINGS)} on the validation queries" if combined else "nothing could choose another"
         said["combination"] = f"{'; '.join(chosen)} ({by})"
     stopped = options is not None and options.training.patience is not None
     is_fitted = calibration is not None and calibration.on_validation and not calibration.is_as_trained
@@ -241,6 +237,7 @@ def has_weaker_filter(problem: Problem) -> bool:
 
 
 QUERIES_TO_CHOOSE_BY = 10_000
+CHEAP_CHOICE = 1_000_000  # candidates of the validation queries
 MOST_NETWORKS = 100
 SMALL_GRAPH = 50_000  # ground rules: below, a second thread costs more than it gives
 
@@ -448,15 +445,17 @@ def _run_of_seed(made: _Made, seed: int, encoders: Encoders, progress: Progress,
 def choose_weighting(problem: Problem, logits: AtomLogits, model: R2N) -> None:
     """Combine network and counted rules by the weighting that is best on (a sample of) the validation queries.
 
-    Popularity is tried with the best of those without it.
+    If these have many candidates, popularity is tried with the best of the others alone.
     """
     assert model.combination is not None
     sample = QUERIES_TO_CHOOSE_BY if problem.valid.truth.all() else None  # only a ranking is sampled
     metric, logits = _validation_metric(problem, sample), logits.again()
-    found = np.nan_to_num([metric(logits.by(weighting)) for weighting in PLAIN_WEIGHTINGS], nan=-1.0)
-    best = int(found.argmax())  # the first of equals
-    popular = best + len(PLAIN_WEIGHTINGS)
-    model.combination.way.fill_(popular if metric(logits.by(WEIGHTINGS[popular])) > found[best] else best)
+    is_cheap = len(problem.valid) * len(problem.knowledge.language.constants) < CHEAP_CHOICE
+    found = [metric(logits.by(weighting)) for weighting in (WEIGHTINGS if is_cheap else PLAIN_WEIGHTINGS)]
+    best = int(np.nan_to_num(found, nan=-1.0).argmax())  # the first of equals
+    if not is_cheap and metric(logits.by(WEIGHTINGS[best + len(PLAIN_WEIGHTINGS)])) > found[best]:
+        best += len(PLAIN_WEIGHTINGS)
+    model.combination.way.fill_(best)
 
 
 def _validation_metric(problem: Problem, sample: int | None = None) -> Callable[[AtomLogits], float]:

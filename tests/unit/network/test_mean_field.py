@@ -6,12 +6,15 @@ from math import exp
 import numpy as np
 import pytest
 import torch
+from torch import Tensor
 
 from r2n.data.problem import Problem
 from r2n.errors import ConfigError
 from r2n.logic.formula import Formula
 from r2n.model.choices import choose_options
 from r2n.model.run import Run, prepare_run
+from r2n.network.mean_field import MeanField
+from r2n.network.r2n import R2N
 
 NAMES = [f"n{i}" for i in range(6)]
 THEORY = """
@@ -39,6 +42,12 @@ def problem(theory: str = THEORY) -> Problem:
 def run_of(*changes: str, theory: str = THEORY) -> Run:
     made = problem(theory)
     return prepare_run(made, made.options.changed([*MEAN_FIELD, *changes]))
+
+
+def learned_weights(model: R2N) -> Tensor:
+    layer = model.layers[0]
+    assert isinstance(layer, MeanField)
+    return layer.weights
 
 
 def sigmoid(logit: float) -> float:
@@ -112,15 +121,15 @@ def test_all_steps_share_a_weight_for_each_rule_which_starts_as_the_theory_says(
     learned = [name for name, part in model.named_parameters() if name.startswith("layers") and part.requires_grad]
     assert learned == ["layers.0.weights"]
     assert len(model.layers) == STEPS
-    assert model.layers[0].weights.tolist() == pytest.approx([0.8, 0.0, -0.5])
+    assert learned_weights(model).tolist() == pytest.approx([0.8, 0.0, -0.5])
 
 
 def test_a_weight_is_learned_from_hidden_labels() -> None:
     run = run_of("training.epochs=30", "training.learning_rate=0.1")
-    before = run.model.layers[0].weights.detach().clone()
+    before = learned_weights(run.model).detach().clone()
     losses = [epoch.loss for epoch in run.trainer]
     assert min(losses[15:]) < losses[0]
-    assert not torch.equal(before, run.model.layers[0].weights)
+    assert not torch.equal(before, learned_weights(run.model))
 
 
 def test_a_rule_without_a_formula_or_evidence_that_is_not_read_is_refused() -> None:
