@@ -220,7 +220,7 @@ ATTRIBUTE_OPTIONS = frozenset(
     ]
 )
 PRIOR = 0.5  # the share of true atoms of a predicate without false ones
-PRECISION = 6.0  # of the belief, in labels, that a rule has no weight
+PRECISION = 2.0  # of the belief, in labels, that a rule has no weight
 MOST_VALUES = 50  # constants that a functional predicate gives to others
 
 

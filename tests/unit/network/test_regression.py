@@ -77,6 +77,15 @@ def test_the_own_label_changes_nothing_of_an_atom() -> None:
     assert np.abs(after - before).max() > 1e-3
 
 
+def test_of_positives_alone_every_item_is_read_by_weights_that_never_took_it_for_false() -> None:
+    facts = [("good", NAMES[i]) for i in LABELLED if truths()[i]]
+    given = {"item": dict(zip(NAMES, features(), strict=True))}
+    made = Problem.from_facts(facts, "domain item\npredicate good(item)", features=given, domains={"item": NAMES})
+    found = prepare_run(made, made.options.changed([*ALONE[:3]])).model.atom_embedding
+    assert isinstance(found, Regression)
+    assert sorted(found.fold_of.unique().tolist()) == list(range(FOLDS)), "no item is read by the fit on all"
+
+
 def functional() -> Problem:
     values = np.argmax(features()[:, :3] + np.random.default_rng(2).normal(size=(ITEMS, 3)) / 2, axis=1)
     facts = [("colour", NAMES[i], VALUES[values[i]]) for i in LABELLED]
