@@ -60,7 +60,7 @@ class ModelOptions(Section):
     dim: Whole = Field(default=32, ge=1)
     rule_dim: Whole | None = Field(default=None, ge=1)
     layers: int = Field(default=3, ge=0, le=MOST_LAYERS)
-    reasoner: Literal["r2n", "fgnn", "none"] = "r2n"
+    reasoner: Literal["r2n", "fgnn", "mean-field", "none"] = "r2n"
     aggregation: Annotated[str, BeforeValidator(aggregations.named())] = "mean"
     residual: bool = False
     isolated: Literal["keep", "zero"] = "keep"
@@ -104,7 +104,8 @@ class ObjectiveOptions(Section):
     """The loss: L_sup + semantic_weight L_sem + regularisation_weight L_t-norm + n3 N3.
 
     `full-softmax` compares each fact with all candidates, and by `relation_weight` with the other predicates.
-    `regularisation` names the t-norm of explicit rules on the outputs.
+    `regularisation` names the t-norm of explicit rules on the outputs. With `prior`, atoms that `bce` asks as false for
+    want of labelled ones, of predicates of one position, are unlabelled: this share of all atoms is assumed to be true.
     """
 
     loss: Annotated[str, BeforeValidator(losses.named())] = "bce"
@@ -113,6 +114,7 @@ class ObjectiveOptions(Section):
     regularisation: Annotated[str, BeforeValidator(t_norms.named("off"))] = "off"
     regularisation_weight: Number = Field(default=1.0, ge=0)
     n3: Number = Field(default=0.0, ge=0)
+    prior: Number | None = Field(default=None, gt=0, le=1)
 
     @property
     def compares_facts(self) -> bool:
@@ -225,7 +227,8 @@ OPTION_SECTIONS = {"grounding": GroundingOptions, "model": ModelOptions, "traini
 OptionKeywords = TypedDict("OptionKeywords", {  # noqa: UP013
     "strategy": str, "width": int, "depth": int, "max_groundings": int,
     "reciprocal": bool, "kept": str | None,
-    "input": str, "dim": int, "rule_dim": int | None, "layers": int, "reasoner": Literal["r2n", "fgnn", "none"],
+    "input": str, "dim": int, "rule_dim": int | None, "layers": int,
+    "reasoner": Literal["r2n", "fgnn", "mean-field", "none"],
     "aggregation": str, "residual": bool, "isolated": Literal["keep", "zero"],
     "rule_network": Literal["own", "shared"], "evidence_input": Literal["off", "add", "only"],
     "rules": Literal["layers", "counted"], "mlp": Literal["deep", "shallow"], "output": Literal["mlp", "linear"],
@@ -235,7 +238,7 @@ OptionKeywords = TypedDict("OptionKeywords", {  # noqa: UP013
     "corrupted_positions": Sequence[int] | None, "ask_closed": bool, "negatives": int | None,
     "labels_only": Sequence[str],
     "loss": str, "relation_weight": float, "semantic_weight": float, "regularisation": str,
-    "regularisation_weight": float, "n3": float,
+    "regularisation_weight": float, "n3": float, "prior": float | None,
     "epochs": int, "optimiser": str, "rule_epochs": int, "learning_rate": float, "rule_learning_rate": float | None,
     "counted_learning_rate": float | None, "schedule": Literal["constant", "cosine"], "weight_decay": float,
     "input_weight_decay": float, "clip": float | None, "batches": int | None, "batch_size": int | None,

@@ -417,5 +417,8 @@ class Mixture:
         index, candidates = self._known[key]
         row, known = index.entries(rows)
         rules = rule_probabilities(model.counted, counts, rows)
+        chosen = weighting or model.combination.chosen
+        if chosen.popularity:
+            logits = logits + chosen.popularity * np.log1p(np.bincount(candidates, minlength=pattern.candidates))
         tensor = torch.from_numpy(np.ascontiguousarray(logits)).to(rules.log_others)
         return model.combination.mixed(tensor, (row, candidates[known]), rules, weighting).cpu().numpy()

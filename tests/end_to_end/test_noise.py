@@ -169,6 +169,7 @@ NETWORKS = {
     "r2n that reads evidence too": ("model.evidence_input=add",),
     "r2n that reads evidence only": ("model.evidence_input=only",),
     "fgnn": ("model.reasoner=fgnn",),
+    "mean-field": ("model.reasoner=mean-field", "model.evidence_input=add"),
     "none": ("model.reasoner=none",),
 }
 SAMPLING = {

@@ -21,6 +21,7 @@ def contradictions(problem: Problem, options: Options) -> list[ConfigError]:
         partial(check_valid_is_free, training),
         partial(check_arity, model.input, problem.knowledge.language.predicates),
         partial(check_evidence_is_read, model),
+        partial(check_mean_field, model, rules),
         partial(_check_rows, problem, options),
     ]
     if training.regularisation != "off":
@@ -55,6 +56,16 @@ def check_evidence_is_read(options: ModelOptions) -> None:
     """Without reasoning layers nothing reads what is known of an atom."""
     is_unread = options.evidence_input != "off" and not options.has_layers
     _refuse(is_unread, "evidence as input needs reasoning layers", "set layers to 1 or more")
+
+
+def check_mean_field(options: ModelOptions, rules: Sequence[Rule]) -> None:
+    """Mean-field inference needs the truth of every rule, and reads what is known."""
+    if options.has_layers and options.reasoner == "mean-field":
+        for rule in rules:
+            what = f"mean-field inference needs formulas, and rule '{rule.name}' is implicit"
+            _refuse(rule.is_implicit, what, "take reasoner = 'r2n', or write the rule as a formula")
+        what = "mean-field inference starts from what is known"
+        _refuse(options.evidence_input == "off", what, "set model.evidence_input to add")
 
 
 def check_no_copying(evidence_input: str, options: TrainingOptions) -> None:

@@ -134,7 +134,7 @@ class Unrolled:
             return cls(model, [atoms], [], model.atom_embedding.score(atoms, batch.predicates), known)
         embeddings, sums = [atoms], []
         for layer in model.layers:
-            if layer.aggregation.adds_messages:
+            if isinstance(layer, ReasoningLayer) and layer.aggregation.adds_messages:
                 sums.append(_summing(layer)(atoms, batch.incidence, rule_embeddings=False)[0])
                 atoms = _updated(layer, sums[-1], atoms, batch.incidence.messages)
             else:
@@ -167,7 +167,7 @@ class Unrolled:
             which = (step.altered >= 0).nonzero().flatten()
             atoms[which.to(device)] = previous[step.altered[which].to(device)]
             count = len(step.outputs)
-            if self.sums:
+            if isinstance(layer, ReasoningLayer) and self.sums:
                 received = _summing(layer)(atoms, incidence, rule_embeddings=False)[0]
                 sums = self.sums[i][rows[:count]] + received[:count] - received[count : 2 * count]
                 previous = _updated(layer, sums, atoms[:count], step.messages.to(device))

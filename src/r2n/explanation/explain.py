@@ -378,7 +378,11 @@ class Row:
         row, candidate = (int(part[0]) for part in pattern.located(np.array([code])))
         every = counts.at(index, position, np.array([row]))
         _, entries = every.index.entries(np.array([row]))
-        network = member.by(NETWORK_ALONE).rows(index, position, every.pattern.given(np.array([row])))[0]
+        assert member.model.combination is not None
+        popularity = (member.weighting or member.model.combination.chosen).popularity
+        network = member.by(replace(NETWORK_ALONE, popularity=popularity)).rows(
+            index, position, every.pattern.given(np.array([row]))
+        )[0]
         codes, evidence = row + every.pattern.stride * np.arange(every.pattern.candidates), member.evidence
         known = np.flatnonzero(np.isin(codes, evidence.atoms[evidence.truth]))
         return cls(_entries(every, entries, row), row, candidate, network, known)

@@ -33,7 +33,7 @@ from r2n.scoring import AtomLogits
 from r2n.store.checkpoint import checkpoint_digest, write_atomically
 from r2n.store.folder import RunFolder, digest
 from r2n.training.batches import Step
-from r2n.training.negatives import asked_positions, corrupted_facts, corruption_groups, corruptions
+from r2n.training.negatives import asked_positions, corrupted_facts, corruption_groups, corruptions, labelled_shares
 
 FORMAT = 1
 MOST_FACTS = 500  # of a ranking's validation
@@ -50,6 +50,8 @@ HINT = "delete it, and r2n train P --out DIR --resume fits it again; until then 
 def calibrate(run: Run) -> Calibrated | None:
     """The calibration of a trained run; None without labels to fit it on."""
     logits, options = run.logits(), run.options
+    if options.training.prior is not None and (labelled_shares(run.model.base, run.problem.train, 1.0) < 1).any():
+        return Calibrated(1.0, 0.0, "", "nothing is labelled false, and the share of true atoms was assumed")
     valid = run.problem.queries.get("valid", Evidence.empty())
     if not len(valid):
         return _on_hidden_facts(run, logits)

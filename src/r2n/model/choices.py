@@ -15,11 +15,12 @@ from r2n.grounding.counting import is_counted
 from r2n.grounding.store import Store
 from r2n.grounding.strategies import chosen_strategy
 from r2n.options import Options
-from r2n.training.negatives import count_negatives
+from r2n.training.negatives import count_negatives, labelled_shares
 
 MANY_NEGATIVES = 200_000  # corruptions of all facts: above, one step over all of them takes seconds
 MANY_CONSTANTS = 15_000  # above, a step compares facts with some constants instead of all
 FEWEST_FACTS = 50  # of a small graph that is asked row by row
+FEW_FACTS = 1000  # below, vectors of constants that only add to rules are held smaller
 FEW_LABELS = 10  # true facts to a false one: above, the false facts of a pair are not all its negatives
 FEW_FACTS_A_ROW = 2.0  # times the fewest: positions whose rows hold more are not for corruption
 SETTLING = frozenset(
@@ -56,7 +57,8 @@ def alternatives(problem: Problem, options: Options, *, has_encoders: bool = Fal
     predicates = problem.knowledge.language.predicates
     wide = [predicate for predicate in predicates if predicate.arity > 2]
     first = [Choice("model.input", "distmult", f"{wide[0].name} has {wide[0].arity} positions")] if wide else []
-    if not _asks_for_rows(problem, options):
+    are_attributes = not has_encoders and _reads_off_attributes(problem, options, of_pairs=False)
+    if are_attributes or not _asks_for_rows(problem, options):
         recipes = [(*first, *_for_labels(problem, options, has_encoders=has_encoders))]
     else:
         negatives = count_negatives(problem.knowledge.base, problem.knowledge.evidence, options.training)
@@ -150,7 +152,10 @@ def _for_rows(problem: Problem, options: Options) -> Iterator[Choice]:
     if training.optimiser == "adagrad" or "optimiser" not in training.model_fields_set:
         yield Choice("training.optimiser", "adagrad", "only the rows that a step touches are changed")
         yield Choice("training.learning_rate", 0.1, "for Adagrad")
-        yield Choice("model.init_scale", 0.001, "for Adagrad")
+        if is_wide:  # near zero, a product of three vectors or more never begins to learn
+            yield Choice("model.init_scale", 0.5, "a product of many vectors")
+        else:
+            yield Choice("model.init_scale", 0.001, "for Adagrad")
     if constants > MANY_CONSTANTS:
         yield Choice("training.loss", "softmax", "queries are ranked")
         yield Choice("training.negatives", 1000, f"{constants:,} constants are too many to compare each fact with")
@@ -159,7 +164,7 @@ def _for_rows(problem: Problem, options: Options) -> Iterator[Choice]:
     else:
         yield Choice("training.loss", "full-softmax", "queries are ranked, and all constants can be compared")
         yield Choice("training.batch_size", 250, size)
-        yield Choice("training.n3", 0.02, size)
+        yield Choice("training.n3", 0.2 if rules and facts < FEW_FACTS else 0.02, size)
     yield Choice("training.epochs", 30, "in batches")
     if "valid" in problem.queries:
         every = training.validate_every if "validate_every" in training.model_fields_set else 5
@@ -171,7 +176,7 @@ def _for_rows(problem: Problem, options: Options) -> Iterator[Choice]:
 def _for_labels(problem: Problem, options: Options, *, has_encoders: bool) -> Iterator[Choice]:
     """What is asked as false: labelled facts, and where facts exclude others, which is read off the facts."""
     if not has_encoders and _reads_off_attributes(problem, options):
-        yield from _for_attributes(problem)
+        yield from _for_attributes(problem, options)
     labels_only, training = options.training.labels_only, options.training
     settled = training.model_fields_set & {"corrupted_positions", "negatives", "labels_only"}
     if not training.compares_facts and not settled:
@@ -214,11 +219,13 @@ ATTRIBUTE_OPTIONS = frozenset(
         "output",
     ]
 )
+PRIOR = 0.5  # the share of true atoms of a predicate without false ones
+PRECISION = 2.0  # of the belief, in labels, that a rule has no weight
 MOST_VALUES = 50  # constants that a functional predicate gives to others
 
 
-def _reads_off_attributes(problem: Problem, options: Options) -> bool:
-    """Whether all that is asked are attributes: of one constant, one of few values, or of a pair with features.
+def _reads_off_attributes(problem: Problem, options: Options, *, of_pairs: bool = True) -> bool:
+    """Whether all that is asked are attributes: of one constant, one of few values, or (`of_pairs`) of described pairs.
 
     A vector that is learned for a constant has then nothing to learn from but the label that it is asked for.
     """
@@ -234,12 +241,12 @@ def _reads_off_attributes(problem: Problem, options: Options) -> bool:
     for predicate in (base.language.predicates[i] for i in asked):
         is_value = predicate.functional and len(base.language.members(predicate.domains[-1])) <= MOST_VALUES
         are_described = all(domain.name in described for domain in predicate.domains)
-        if not (predicate.arity == 1 or is_value or (predicate.arity == 2 and are_described)):
+        if not (predicate.arity == 1 or is_value or (of_pairs and predicate.arity == 2 and are_described)):
             return False
     return bool(asked)
 
 
-def _for_attributes(problem: Problem) -> Iterator[Choice]:
+def _for_attributes(problem: Problem, options: Options) -> Iterator[Choice]:
     """A regression on features, and reasoning layers that read what is known instead of learned vectors."""
     why = "attributes are asked for: constants are read by their features and by what is known of them"
     yield Choice("model.input", "regression", why)
@@ -247,19 +254,21 @@ def _for_attributes(problem: Problem) -> Iterator[Choice]:
         yield Choice("model.reasoner", "none", "there is no rule")
         yield Choice("training.epochs", 1, "the regression is fitted before the training")
         return
+    yield Choice("model.reasoner", "mean-field", "each rule has weights, learned from labels that are hidden")
+    yield Choice("model.layers", 4, "what is known is passed on so many times")
     yield Choice("model.evidence_input", "add", why)
     yield Choice("model.input_score", True, "rules add to what the features say")
-    yield Choice("model.aggregation", "root", "how many say so counts")
-    yield Choice("model.residual", True, "for layers that add")
-    yield Choice("model.layers", 2, "for layers that add")
-    yield Choice("model.dim", 16, "for layers that add")
-    yield Choice("training.hiding", 0.5, "a label is asked only where it is not read")
+    yield Choice("training.hiding", 0.3, "a label is asked only where it is not read")
     yield Choice("training.semantic_weight", 0.0, "labels alone are learned")
-    if "valid" in problem.queries:
-        yield Choice("training.validate_every", 5, "there are validation queries")
-        yield Choice("training.patience", 60, "there are validation queries")
-    else:
-        yield Choice("training.epochs", 100, "there are no validation queries to say when to stop")
+    yield Choice("training.learning_rate", 0.05, "few weights are learned")
+    yield Choice("training.epochs", 100, "few weights are learned, and need nothing that stops them")
+    base, evidence = problem.knowledge.base, problem.knowledge.evidence
+    if (labelled_shares(base, evidence, PRIOR) < 1).any():
+        why = "nothing is labelled false: unlabelled items are no negatives, and how many are true is not known"
+        yield Choice("training.prior", PRIOR, why)
+    sampling = options.training.model_copy(update={"labels_only": tuple(labelled_predicates(problem.knowledge))})
+    labels = int((~closed_atoms(base, evidence.atoms)).sum()) + count_negatives(base, evidence, sampling)
+    yield Choice("training.weight_decay", round(PRECISION / max(1, labels), 5), f"{counted(labels, 'label')}")
 
 
 def labelled_predicates(knowledge: KnowledgeBase) -> dict[str, tuple[int, int]]:

@@ -1,7 +1,7 @@
 """Counted rules as a scorer, and mixtures of it with the network."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -42,12 +42,18 @@ def log_sum(values: Float[Tensor, " values"], groups: Int64[Tensor, " values"], 
 
 @dataclass(frozen=True, slots=True)
 class Weighting:
-    """How network and counted rules are mixed: their probabilities, their logs, or the rules alone."""
+    """How network and counted rules are mixed: their probabilities, their logs, or the rules alone.
+
+    With `popularity`, a candidate counts the more in the network's part, the more known facts it stands in.
+    """
 
     kind: Literal["mixture", "sum", "rules"]
     value: float = 1.0
+    popularity: float = 0.0
 
     def __str__(self) -> str:
+        if self.popularity:
+            return f"{replace(self, popularity=0.0)}, with the popularity of candidates"
         if self.kind == "rules":
             return "rules alone"
         if self.kind == "mixture" and not self.value:
@@ -57,12 +63,13 @@ class Weighting:
         return f"mixture, {self.value:.0%} by the rules"
 
 
-WEIGHTINGS = (
+PLAIN_WEIGHTINGS = (
     Weighting("mixture", 0.5),
     *(Weighting("mixture", value) for value in (0.0, 0.05, 0.2, 0.35, 0.65, 0.8, 0.95)),
     *(Weighting("sum", value) for value in (0.5, 1.0, 2.0, 4.0)),
 )
-"""The first is the default."""
+WEIGHTINGS = (*PLAIN_WEIGHTINGS, *(replace(weighting, popularity=1.0) for weighting in PLAIN_WEIGHTINGS))
+"""The first is the default; each is there with and without popularity."""
 
 NETWORK_ALONE, RULES_ALONE = Weighting("mixture", 0.0), Weighting("rules")
 

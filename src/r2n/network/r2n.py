@@ -8,7 +8,7 @@ from typing import Literal
 import torch
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor, nn
-from torch.nn.functional import dropout
+from torch.nn.functional import dropout, pad
 
 from r2n.data.herbrand import HerbrandBase
 from r2n.data.knowledge_base import KnowledgeBase
@@ -21,9 +21,10 @@ from r2n.network.constant_embedding import ConstantEmbedding, Ids
 from r2n.network.factor_graph import UNKNOWN, FactorGraph
 from r2n.network.grid import Atoms, DenseGrid, InputAtoms, row_dropout
 from r2n.network.input_layers import AtomEmbedding, GridFormula, make_input
+from r2n.network.mean_field import KNOWN, Messages
 from r2n.network.mixture import Combination, CountedRules
 from r2n.network.mlp import ModulesOf, Output
-from r2n.network.reasoning import make_layer, reason
+from r2n.network.reasoning import ReasoningLayer, make_layers, reason
 from r2n.network.tensors import CPU
 from r2n.options import ModelOptions, chosen
 
@@ -48,7 +49,8 @@ class R2N(nn.Module):
     `evidence_input` adds learned vectors for the known truths of atoms to their embeddings, or replaces these.
     `belief_input`, FGNN's, maps the sigmoid of the input layer's score, in place of the embedding. `atom_dropout` acts
     on the input of the first layer: on Emb^0(a), or over grids on the features that the predicates share, row by row.
-    With `input_score`, out(a) is the sum of MLP^A and the input layer's score.
+    With `input_score`, out(a) is the sum of MLP^A and the input layer's score. Steps of mean-field inference start from
+    that score (`belief_input`) and what is known, and out(a) is the score and the sum of the messages.
     """
 
     def __init__(
@@ -65,20 +67,27 @@ class R2N(nn.Module):
         check_evidence_is_read(options)
         dim = options.dim
         has_layers = options.has_layers and (options.rules != "counted" or bool(rules))
-        layers = [make_layer(rules, options) for _ in range(options.layers)] if has_layers else []
+        layers = make_layers(rules, options) if has_layers else []
+        self.is_mean_field = has_layers and options.reasoner == "mean-field"
         belief_input = nn.Linear(1, dim) if has_layers and options.reasoner == "fgnn" else None  # drawn before outputs
         self.base, self.constants, self.atom_embedding, self.counted = base, constants, atom_embedding, counted
         self.layers = ModulesOf(layers)
-        self.atom_output = Output(dim, linear=options.output == "linear") if has_layers else None
-        self.rule_output = Output(options.rule_dim or dim) if has_layers else None
-        if self.atom_output is not None and options.input_score and not atom_embedding.tells_labels:
+        self.atom_output: Output | Messages | None = Messages() if self.is_mean_field else None
+        self.rule_output = None
+        if has_layers and not self.is_mean_field:
+            self.atom_output = Output(dim, linear=options.output == "linear")
+            self.rule_output = Output(options.rule_dim or dim)
+        if isinstance(self.atom_output, Output) and options.input_score and not atom_embedding.tells_labels:
             self.atom_output.start_at_zero()  # the input layer is fitted: reasoning begins with its score
         self.belief_input = belief_input
         self.evidence_input: EvidenceInput = options.evidence_input if has_layers else "off"
-        self.input_score = has_layers and options.input_score
+        self.input_score = has_layers and (options.input_score or self.is_mean_field)
         self.atom_dropout = options.atom_dropout if has_layers else 0.0
-        reads = self.evidence_input != "off"
-        self.known = nn.Parameter(torch.randn(3, atom_embedding.dim) * 0.3) if reads else None
+        self.known = None
+        if self.is_mean_field:
+            self.known = nn.Parameter(torch.tensor(KNOWN), requires_grad=False)
+        elif self.evidence_input != "off":
+            self.known = nn.Parameter(torch.randn(3, atom_embedding.dim) * 0.3)
         self.combination = None if counted is None else Combination()
         self.trained_ids: Tensor | None = None
 
@@ -144,9 +153,9 @@ class R2N(nn.Module):
 
     def _read(self, batch: GraphBatch, embedding: Tensor, hidden: Tensor | None, known: Tensor | None) -> Tensor:
         """The input of the first reasoning layer, made of the input layer's embeddings."""
-        if self.belief_input is not None:
-            score = self.atom_embedding.score(embedding, batch.predicates)
-            embedding = self.belief_input(torch.sigmoid(score).unsqueeze(1))
+        if self.belief_input is not None or self.is_mean_field:
+            score = self.atom_embedding.score(embedding, batch.predicates).unsqueeze(1)
+            embedding = pad(score, (0, 2)) if self.belief_input is None else self.belief_input(torch.sigmoid(score))
         masked = batch.masked
         if hidden is not None and self.atom_embedding.tells_labels:
             masked = hidden if masked is None else hidden | masked
@@ -218,7 +227,9 @@ class R2N(nn.Module):
             atoms.append(replace(part, features=row_dropout(points, drop).flatten(0, -2)))
         rules: list[Tensor] = []
         for layer in self.layers:
+            assert isinstance(layer, ReasoningLayer)
             atoms[:], rules = reason(base, layer, atoms)
+        assert isinstance(self.atom_output, Output)
         logits = base.in_order([self.atom_output.over_grid(part.features, part.maps, part.offsets) for part in atoms])
         outputs = tuple(self.rule_output(rule) for rule in rules) if rule_outputs and self.rule_output else ()
         return Predictions(logits + base.in_order(scores) if scores else logits, outputs)

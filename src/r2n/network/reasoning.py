@@ -12,6 +12,7 @@ from torch.nn.functional import dropout, embedding, linear
 from r2n.components import aggregations
 from r2n.logic.theory import Rule
 from r2n.network.grid import Atoms, DenseGrid, Grid, GridAtoms, RuleBox, row_dropout
+from r2n.network.mean_field import MeanField
 from r2n.network.mlp import MLP, ModulesOf, PositionMLP
 from r2n.network.scatter import GatherScatter, Incidence, RuleIncidence
 from r2n.options import ModelOptions
@@ -277,6 +278,13 @@ class ReasoningLayer(nn.Module):
 
 def _divided(sums: Tensor, divisor: Tensor | None) -> Tensor:
     return sums if divisor is None else sums / divisor.unsqueeze(1)
+
+
+def make_layers(rules: Sequence[Rule], options: ModelOptions) -> list[ReasoningLayer] | list[MeanField]:
+    """The reasoning layers; all steps of the reasoner `mean-field` are one module."""
+    if options.reasoner == "mean-field":
+        return [MeanField(rules)] * options.layers
+    return [make_layer(rules, options) for _ in range(options.layers)]
 
 
 def make_layer(rules: Sequence[Rule], options: ModelOptions) -> ReasoningLayer:

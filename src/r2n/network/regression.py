@@ -65,8 +65,9 @@ class Regression(AtomEmbedding):
     A predicate has weights for the features at each of its positions, or for comparisons of two constants' features if
     both positions have the same. If one more position has few constants, each of these has its own weights, and for a
     functional predicate they exclude each other. The weights are fitted once for each of `FOLDS` parts of the labelled
-    first constants, on the others: a training atom is read by weights that never saw its label, and any other atom by
-    the mean over all. So the layers above learn how far the regression is to be trusted.
+    first constants, on the others, and once on all: a training atom is read by weights that never saw its label, any
+    other atom by the last. So the layers above learn how far the regression is to be trusted. Learned with them is a
+    shift of each predicate's logit: rules that speak for every atom alike say less than they seem to.
     """
 
     fold_of: Tensor
@@ -81,9 +82,13 @@ class Regression(AtomEmbedding):
         count = max(1, len(language.predicates))
         self.direction = nn.Parameter(torch.randn(count, self.dim - 1) * 0.3)
         self.offset = nn.Parameter(torch.randn(count, self.dim - 1) * 0.3)
+        self.shift = nn.Parameter(torch.zeros(count), requires_grad=options.has_layers)
         self.channels = nn.ModuleList(channels)
         names, labelled = language.constants, knowledge.training_first_constants
-        self.fold_of = torch.full((len(names),), -1)
+        for predicate in language.predicates:
+            if predicate.arity == 1 and not predicate.closed and not len(knowledge.false_facts(predicate)):
+                labelled = np.union1d(labelled, language.members(predicate.domains[0]))  # all others are asked as false
+        self.fold_of = torch.full((len(names),), FOLDS)
         self.fold_of[torch.from_numpy(labelled)] = torch.tensor(
             [crc32(names[i].encode()) % FOLDS for i in labelled], dtype=torch.int64
         )
@@ -114,9 +119,9 @@ class Regression(AtomEmbedding):
         self.inputs[index] = tuple(found)
         for part in found:
             size = self._read[part.channel].size if len(part.positions) == 1 else self._compared(part.channel)
-            weight = nn.Parameter(torch.zeros(size, outputs * FOLDS), requires_grad=False)
+            weight = nn.Parameter(torch.zeros(size, outputs * (FOLDS + 1)), requires_grad=False)
             self.weights[f"{index}-{part.key}"] = weight
-        self.weights[f"{index}-bias"] = nn.Parameter(torch.zeros(1, outputs * FOLDS), requires_grad=False)
+        self.weights[f"{index}-bias"] = nn.Parameter(torch.zeros(1, outputs * (FOLDS + 1)), requires_grad=False)
 
     @property
     def _read(self) -> list[Channel]:
@@ -159,6 +164,7 @@ class Regression(AtomEmbedding):
         logits = self.offset.new_zeros(len(atoms.predicates))
         for block in atoms.blocks:
             logits[block.atoms] = self._logits(block)
+        logits = logits + self.shift[atoms.predicates]
         vectors = logits.unsqueeze(1) * self.direction[atoms.predicates] + self.offset[atoms.predicates]
         return torch.cat([vectors, logits.unsqueeze(1)], dim=1)
 
@@ -173,13 +179,12 @@ class Regression(AtomEmbedding):
                 continue
             table = channel.times(weight, None) if isinstance(channel, WordChannel) else channel.vectors @ weight
             total = total + torch.where((rows >= 0).unsqueeze(1), table[rows.clamp(min=0)], 0.0)
-        found = total.unflatten(1, (-1, FOLDS))
+        found = total.unflatten(1, (-1, FOLDS + 1))
         if self.is_functional[block.predicate] and found.shape[1] > 1:  # log p(value) / (1 - p(value))
             logs = found.log_softmax(1)
             found = logs - torch.log1p(-logs.exp().clamp(max=1 - 1e-6))
         found = found[torch.arange(len(found), device=found.device), block.values]
-        chosen = found.gather(1, block.folds.clamp(min=0).unsqueeze(1)).squeeze(1)
-        return torch.where(block.folds >= 0, chosen, found.mean(1))
+        return found.gather(1, block.folds.unsqueeze(1)).squeeze(1)
 
     def score(
         self, embedding: Float[Tensor, "atoms dim"], predicates: Int64[Tensor, " atoms"]
@@ -205,7 +210,7 @@ class Regression(AtomEmbedding):
     def _fit_predicate(self, block: Block, labels: Int64[np.ndarray, " atoms"]) -> None:
         design, folds, values = self._design(block), block.folds.numpy(), block.values.numpy()
         bias = self.weights[f"{block.predicate}-bias"]
-        outputs = bias.shape[1] // FOLDS
+        outputs = bias.shape[1] // (FOLDS + 1)
         if self.is_functional[block.predicate] and outputs > 1:
             true = labels == 1
             weights, offsets = _fitted(design[true], values[true], folds[true], outputs)
@@ -253,15 +258,15 @@ def _comparisons(channel: Channel, rows: Int64[Tensor, "atoms two"]) -> Float[Te
 def _fitted(
     design: csr_array, labels: Int64[np.ndarray, " atoms"], folds: Int64[np.ndarray, " atoms"], classes: int
 ) -> tuple[Float[np.ndarray, "inputs classes folds"], Float[np.ndarray, "classes folds"]]:
-    """The weights without each fold, and the intercepts; without two classes, the weights are zero."""
+    """The weights without each fold and with all, and the intercepts; without two classes, the weights are zero."""
     from sklearn.linear_model import LogisticRegression  # takes a second to import
 
-    best, shape = -np.inf, (len(csr_array(design.T).indptr) - 1, classes, FOLDS)
-    chosen = np.zeros(shape), _prior(labels, classes)[:, None].repeat(FOLDS, 1)
+    best, shape = -np.inf, (len(csr_array(design.T).indptr) - 1, classes, FOLDS + 1)
+    chosen = np.zeros(shape), _prior(labels, classes)[:, None].repeat(FOLDS + 1, 1)
     for strength in STRENGTHS:
         weights, offsets, held_out = np.zeros(shape), chosen[1].copy() * 0, 0.0
-        for fold in range(FOLDS):
-            rest, own = folds != fold, folds == fold
+        for fold in range(FOLDS + 1):  # the last fit leaves none out
+            rest, own = (folds != fold) | (fold == FOLDS), (folds == fold) & (fold < FOLDS)
             offsets[:, fold] = _prior(labels[rest], classes)
             kinds = np.unique(labels[rest])
             if len(kinds) > 1:

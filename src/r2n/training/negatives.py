@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Int64
+from jaxtyping import Float64, Int64
 
 from r2n.data.herbrand import Codes, HerbrandBase, closed_atoms
 from r2n.data.knowledge_base import Evidence, KnowledgeBase
@@ -158,9 +158,9 @@ def count_negatives(base: HerbrandBase, evidence: Evidence, options: SamplingOpt
 def assumed_false(knowledge: KnowledgeBase, options: TrainingOptions) -> list[str]:
     """A warning for each unary predicate with true facts only: all its other atoms are asked as false."""
     base, evidence = knowledge.base, knowledge.evidence
-    facts = evidence.atoms[evidence.truth]
+    facts, is_asked = evidence.atoms[evidence.truth], not options.compares_facts and options.prior is None
     corrupted, positions = corrupted_facts(base, facts, options)[0]
-    groups = corruption_groups(base, corrupted, positions) if not options.compares_facts else ()
+    groups = corruption_groups(base, corrupted, positions) if is_asked else ()
     asked = {p.name: p for p, _, _, _ in groups if p.arity == 1 and not len(knowledge.false_facts(p))}
     others = "every other constant" if options.negatives is None else f"{options.negatives:,} other constants a fact"
     return [
@@ -169,6 +169,16 @@ def assumed_false(knowledge: KnowledgeBase, options: TrainingOptions) -> list[st
         " name it in training.labels_only, and training asks these instead"
         for name, predicate in asked.items()
     ]
+
+
+def labelled_shares(base: HerbrandBase, evidence: Evidence, prior: float) -> Float64[np.ndarray, " predicates"]:
+    """The share of a predicate's true atoms that are labelled: 1, or if it has true facts only, by the prior."""
+    index, shares = base.decode(evidence.atoms)[0], np.ones(len(base.shapes))
+    for i, predicate in enumerate(base.language.predicates):
+        truth = evidence.truth[index == i]
+        if predicate.arity == 1 and not predicate.closed and truth.any() and truth.all():
+            shares[i] = min(1.0, len(truth) / (prior * base.shapes[i][0]))
+    return shares
 
 
 def corrupted_facts(

@@ -2,26 +2,22 @@
 
 from collections.abc import Callable
 from copy import copy
-from dataclasses import dataclass
 
 import numpy as np
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
-from torch.nn.functional import binary_cross_entropy_with_logits
+from torch.nn.functional import binary_cross_entropy_with_logits, logsigmoid
 
 from r2n.components import losses, t_norms
 from r2n.data.herbrand import HerbrandBase
 from r2n.data.knowledge_base import Evidence
 from r2n.data.validation import check_has_explicit_rules, check_has_facts, check_no_copying
-from r2n.logic.formula import Formula
+from r2n.network.mean_field import TNorm, Truths, fuzzy_truth
 from r2n.network.r2n import R2N, Predictions
 from r2n.options import TrainingOptions
 from r2n.training.batches import Losses, Step, loss_counts
-from r2n.training.negatives import asked_positions
-
-Truths = Float[Tensor, " *batch"]
-TNorm = Callable[[Truths, Truths], Truths]
+from r2n.training.negatives import asked_positions, labelled_shares
 
 
 def product(left: Truths, right: Truths) -> Truths:
@@ -37,31 +33,6 @@ def goedel(left: Truths, right: Truths) -> Truths:
 def lukasiewicz(left: Truths, right: Truths) -> Truths:
     """T(a, b) = max(0, a + b - 1)."""
     return (left + right - 1).clamp(min=0)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Fuzzy:
-    """Truths in [0, 1] with the connectives that a t-norm gives."""
-
-    truth: Truths
-    t_norm: TNorm
-
-    def __invert__(self) -> "Fuzzy":
-        return Fuzzy(1 - self.truth, self.t_norm)
-
-    def __and__(self, other: "Fuzzy") -> "Fuzzy":
-        return Fuzzy(self.t_norm(self.truth, other.truth), self.t_norm)
-
-    def __or__(self, other: "Fuzzy") -> "Fuzzy":
-        return ~(~self & ~other)
-
-    def __xor__(self, other: "Fuzzy") -> "Fuzzy":
-        return (self & ~other) | (other & ~self)
-
-
-def fuzzy_truth(formula: Formula, truths: Float[Tensor, "*batch positions"], t_norm: TNorm) -> Truths:
-    """The truth of a formula in [0, 1], given those of its atoms; on 0 and 1 it is `Formula.evaluate`."""
-    return formula.interpreted([Fuzzy(truth, t_norm) for truth in truths.unbind(-1)]).truth
 
 
 def fuzzy_loss(step: Step, out: Float[Tensor, " atoms"], t_norm: TNorm) -> Float[Tensor, ""]:
@@ -100,6 +71,13 @@ def _mean(values: Float[Tensor, " n"], counted: Bool[Tensor, " n"]) -> Float[Ten
     """The mean of those that are counted, by weights."""
     weights = counted.to(values)
     return (values * weights).sum() / weights.sum().clamp(min=1)
+
+
+def labelled_logits(logits: Float[Tensor, " n"], shares: Float[Tensor, " n"]) -> Float[Tensor, " n"]:
+    """The logit that an atom is labelled true, if this share of the true ones is: of share * sigmoid(logit)."""
+    is_all = shares == 1
+    found = torch.log(shares) + logsigmoid(logits) - torch.log1p(-shares * torch.sigmoid(logits).masked_fill(is_all, 0))
+    return torch.where(is_all, logits, found)
 
 
 def softmax_loss(
@@ -188,6 +166,11 @@ class Objective:
             loss = loss()
         self.loss: Callable[..., Tensor] = loss
         self.t_norm = None if options.regularisation == "off" else t_norms[options.regularisation].load()
+        self.shares: Tensor | None = None
+        if options.prior is not None:
+            self.shares = (
+                torch.from_numpy(labelled_shares(model.base, evidence, options.prior)).float().to(model.device)
+            )
 
     def losses(self, step: Step, predictions: Predictions, hidden: Bool[Tensor, " atoms"] | None) -> Losses:
         """The losses of the network's predictions on a step."""
@@ -218,7 +201,10 @@ class Objective:
             return self.loss(out)
         if not self.options.compares_facts:
             counted = hidden[targets.asked] if reads and hidden is not None else None
-            return self.loss(out[targets.asked], targets.labels[targets.asked] == 1, counted)
+            logits = out[targets.asked]
+            if self.shares is not None:
+                logits = labelled_logits(logits, self.shares[step.batch.predicates[targets.asked]])
+            return self.loss(logits, targets.labels[targets.asked] == 1, counted)
         negatives, allowed, counted = targets.negatives.clamp(min=0), targets.negatives >= 0, None
         if reads and hidden is not None:
             allowed, counted = allowed & hidden[negatives], hidden[targets.facts]

@@ -113,6 +113,7 @@ NETWORKS: dict[str, dict[str, Any]] = {
     "residual": {"layers": 2, "residual": True, "isolated": "zero", "input_score": True},
     "zero": {"layers": 1, "isolated": "zero", "evidence_input": "add"},
     "fgnn": {"layers": 2, "reasoner": "fgnn", "evidence_input": "add"},
+    "mean-field": {"layers": 3, "reasoner": "mean-field", "evidence_input": "add"},
     "shared": {"layers": 2, "rule_network": "shared"},
     "none": {"reasoner": "none"},
 }

@@ -22,6 +22,7 @@ from r2n.evaluation.ranking import rank
 from r2n.evaluation.report import Report
 from r2n.model import calibration
 from r2n.model.calibration import calibrate, keep_calibration, query_groups, read_calibration
+from r2n.model.choices import choose_options
 from r2n.model.model import Model
 from r2n.model.run import Run, prepare_run
 from r2n.model.training import train_in
@@ -29,7 +30,7 @@ from r2n.options import Options
 from r2n.scoring import AtomLogits
 from r2n.store.folder import RunFolder, digest
 from tests.examples import first_of
-from tests.labelled_problems import relatives, staff, table, topics
+from tests.labelled_problems import items, relatives, staff, table, topics
 from tests.oracles.calibration import third_of_wrong_shares
 
 THEORY = """
@@ -241,6 +242,19 @@ def test_facts_that_are_not_corrupted_tell_no_calibration() -> None:
     run = trained(problem, "training.epochs=1", "training.hiding=0", "training.labels_only=['topic']")
     why = "the validation queries are all true, and training asks no corruption of them"
     assert str(calibrate(run)) == f"as trained, not calibrated: {why}"
+
+
+def test_where_unlabelled_atoms_are_no_negatives_nothing_is_calibrated() -> None:
+    problem = items(only_true=True)
+    valid = Evidence(problem.valid.atoms[problem.valid.truth], np.ones(int(problem.valid.truth.sum()), bool))
+    problem = replace(problem, queries={**problem.queries, "valid": valid})
+    run = prepare_run(problem, choose_options(problem, problem.options.changed(["training.epochs=2"]))[0])
+    assert len(list(run.trainer)) == 2
+    found = calibrate(run)
+    assert run.options.training.prior is not None
+    assert found is not None
+    assert found.is_as_trained
+    assert "assumed" in found.why_not
 
 
 def test_what_makes_right_answers_improbable_is_not_published(staff_run: Run) -> None:

@@ -62,6 +62,7 @@ CHANGES = {
     "backward": ["model.evidence_input=only", "grounding.strategy=backward", "model.layers=2"],
     "transe": ["model.input=transe", "model.input_score=true"],
     "fgnn": ["model.reasoner=fgnn", "model.evidence_input=add"],
+    "mean-field": ["model.reasoner=mean-field", "model.evidence_input=add"],
     "reciprocal": ["grounding.reciprocal=true", "model.evidence_input=add"],
 }
 NEW = ["near(n99, n1)", "near(n1, n99)", "near(n3, n99)", "near(n99, n3)"]

@@ -95,6 +95,11 @@ def plain_probabilities(
         total = sum(exp(logits[i]) for i in (unknown or range(len(codes))))
         return [exp(logit) / total for logit in logits]
 
+    if weighting.popularity:
+        index, arguments = known.base.decode(np.array(sorted(true), np.int64))
+        stands = arguments[index == pattern.predicate, pattern.position].tolist()
+        own = known.base.decode(np.array(codes))[1][:, pattern.position].tolist()
+        network = [x + weighting.popularity * log(1 + stands.count(c)) for x, c in zip(network, own, strict=True)]
     by_network = probabilities(network)
     if weighting.kind == "rules":
         left = max(1, sum(weight == 0 for weight in sums))

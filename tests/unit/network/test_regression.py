@@ -57,14 +57,15 @@ def standard() -> np.ndarray:
     return (features() - known.mean(0)) / known.std(0)
 
 
-def test_a_training_atom_is_read_by_weights_that_never_saw_it_and_others_by_the_mean_of_all() -> None:
+def test_a_training_atom_is_read_by_weights_that_never_saw_it_and_others_by_those_of_all() -> None:
     fold = np.array([crc32(name.encode()) % FOLDS for name in NAMES])
     labelled, truth, scores = np.arange(ITEMS) < len(LABELLED), truths(), np.zeros((ITEMS, FOLDS))
     for k in range(FOLDS):
         rest = labelled & (fold != k)
         model = LogisticRegression(C=STRENGTH, max_iter=200).fit(standard()[rest], truth[rest])
         scores[:, k] = model.decision_function(standard())
-    expected = np.where(labelled, scores[np.arange(ITEMS), fold], scores.mean(1))
+    of_all = LogisticRegression(C=STRENGTH, max_iter=200).fit(standard()[labelled], truth[labelled])
+    expected = np.where(labelled, scores[np.arange(ITEMS), fold], of_all.decision_function(standard()))
     by_name = dict(zip(sorted(NAMES), logits(unary()), strict=True))
     np.testing.assert_allclose([by_name[name] for name in NAMES], expected, atol=1e-3)
 
@@ -74,6 +75,15 @@ def test_the_own_label_changes_nothing_of_an_atom() -> None:
     before, after = logits(unary()), logits(unary(changed=7))
     assert after[at] == pytest.approx(before[at], abs=1e-5)
     assert np.abs(after - before).max() > 1e-3
+
+
+def test_of_positives_alone_every_item_is_read_by_weights_that_never_took_it_for_false() -> None:
+    facts = [("good", NAMES[i]) for i in LABELLED if truths()[i]]
+    given = {"item": dict(zip(NAMES, features(), strict=True))}
+    made = Problem.from_facts(facts, "domain item\npredicate good(item)", features=given, domains={"item": NAMES})
+    found = prepare_run(made, made.options.changed([*ALONE[:3]])).model.atom_embedding
+    assert isinstance(found, Regression)
+    assert sorted(found.fold_of.unique().tolist()) == list(range(FOLDS)), "no item is read by the fit on all"
 
 
 def functional() -> Problem:

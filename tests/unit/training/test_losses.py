@@ -11,7 +11,7 @@ import torch
 import r2n
 from r2n.data.knowledge_base import with_reciprocals
 from r2n.options import TrainingOptions
-from r2n.training.objective import BaseSoftmax, binary_cross_entropy, n3_penalty, softmax_loss
+from r2n.training.objective import BaseSoftmax, binary_cross_entropy, labelled_logits, n3_penalty, softmax_loss
 from tests.oracles import losses as oracle
 from tests.unit.grounding.small_knowledge import knowledge
 
@@ -126,3 +126,10 @@ def test_reciprocals_do_not_compete_with_the_predicates_they_mirror() -> None:
     out = torch.randn(kb.base.size, dtype=torch.float64)
     without = BaseSoftmax(kb.base, kb.evidence, TrainingOptions(corrupted_positions=(-1,)))
     assert float(rows(out)) == pytest.approx(float(without(out))), "p is alone, and so is p^-1"
+
+
+def test_of_positives_alone_the_loss_is_that_of_being_labelled() -> None:
+    logits, shares = torch.tensor([-3.0, 0.0, 2.0, 40.0]), torch.tensor([0.3, 0.3, 1.0, 0.5])
+    expected = shares * torch.sigmoid(logits)
+    torch.testing.assert_close(torch.sigmoid(labelled_logits(logits, shares)), expected)
+    assert labelled_logits(logits, shares)[2] == 2.0, "as it is where all are labelled"

@@ -8,7 +8,7 @@ from r2n.data.knowledge_base import Evidence, KnowledgeBase
 from r2n.errors import ConfigError
 from r2n.options import SamplingOptions
 from r2n.training import negatives as module
-from r2n.training.negatives import Negatives, corruptions, count_negatives, draw_negatives
+from r2n.training.negatives import Negatives, corruptions, count_negatives, draw_negatives, labelled_shares
 from tests.unit.grounding.small_knowledge import codes, knowledge
 
 THEORY = """
@@ -139,3 +139,14 @@ def test_all_negatives_are_counted_before_they_are_listed() -> None:
     assert count_negatives(base.base, base.evidence, SamplingOptions(negatives=2)) == 2 * 7
     assert count_negatives(base.base, base.evidence, SamplingOptions(negatives=3)) == 2 * (3 + 3) + (2 + 3) + 3
     assert Negatives.none().codes.tolist() == []
+
+
+def test_the_share_that_is_labelled_is_by_the_prior_where_nothing_is_labelled_false() -> None:
+    base = known()
+    big = [predicate.name for predicate in base.language.predicates].index("big")
+    shares = labelled_shares(base.base, base.evidence, 0.5)
+    assert shares[big] == 1 / (0.5 * 4), "one of half of four countries"
+    assert (np.delete(shares, big) == 1).all(), "of one position, and open"
+    assert labelled_shares(base.base, base.evidence, 0.1)[big] == 1, "more are labelled than are assumed"
+    stated = known(f"{FACTS}", false="big(spain)")
+    assert (labelled_shares(stated.base, stated.evidence, 0.5) == 1).all()
