@@ -45,10 +45,7 @@ def deviations(kind: Kind, scores: np.ndarray) -> float:
     return (judged(metric, scores, kind.truth, kind.classes) - float(np.mean(drawn))) / float(np.std(drawn) or 1)
 
 
-BY_LINKS = pytest.mark.xfail(strict=True, reason="label propagation is better on links alone: decision 065")
-
-
-@pytest.mark.parametrize("name", [pytest.param(n, marks=[BY_LINKS][: n == "links_only"]) for n in CHEAP])
+@pytest.mark.parametrize("name", CHEAP)
 def test_one_seed_is_near_the_best_baseline_or_above(name: str) -> None:
     ((kind, measured),) = found = trained(KINDS[name], range(1))
     assert min(gains(found).values()) >= (GAIN if kind.is_combined else 0) - SLACK_OF_ONE, measured.metrics

@@ -96,14 +96,19 @@ def expected_total(store: Store, rules: Iterable[Rule], strategy: str) -> Size:
 
 FEW_GROUND_RULES = 20_000  # full grounding costs little
 MOST_GROUND_RULES = 2_000_000  # an epoch over more takes very long
+MOST_OF_BELIEFS = 300_000  # ground rules over which beliefs about unlabelled atoms are passed on
 MUCH_MORE = 20  # times as many ground rules
 MOST_TRIED = 200  # queries that strategies are tried on
 FEWEST_PARTS = 5  # of the facts, one of which is tried at a time: facts that are all unknown do not reach each other
 AS_MANY = 0.95  # of the queries that another strategy reaches
 
 
-def chosen_strategy(store: Store, queries: Codes, options: GroundingOptions, atoms: int) -> tuple[str, str]:
+def chosen_strategy(
+    store: Store, queries: Codes, options: GroundingOptions, atoms: int, *, believes: bool = False
+) -> tuple[str, str]:
     """The strategy where nobody set one, and why: full if that fits, else the smaller one that reaches the queries.
+
+    `believes`: the input layer believes something of every atom, so that rules between unlabelled atoms say something.
 
     `queries` stand for what is asked, and are not read as facts; `atoms` is how many a training asks. Known-body
     grounding, over which one pass answers all, is preferred unless predicates that are asked stand in bodies: there a
@@ -114,6 +119,8 @@ def chosen_strategy(store: Store, queries: Codes, options: GroundingOptions, ato
     reason = f"full grounding has {full} ground rules"
     if full.count <= FEW_GROUND_RULES or full.count <= min(MOST_GROUND_RULES, MUCH_MORE * known.count):
         return "full", reason
+    if believes and full.count <= MOST_OF_BELIEFS:
+        return "full", f"{reason}, which pass on what features say of unlabelled atoms"
     most = min(MOST_TRIED, len(store.knowledge.evidence) // FEWEST_PARTS)
     sample = queries[:: -(-len(queries) // max(1, most)) or 1]
     unknown, found = store.without(sample), dict[str, tuple[Size, float]]()  # with the share of queries concluded

@@ -175,7 +175,8 @@ def _for_rows(problem: Problem, options: Options) -> Iterator[Choice]:
 
 def _for_labels(problem: Problem, options: Options, *, has_encoders: bool) -> Iterator[Choice]:
     """What is asked as false: labelled facts, and where facts exclude others, which is read off the facts."""
-    if not has_encoders and _reads_off_attributes(problem, options):
+    are_attributes = not has_encoders and _reads_off_attributes(problem, options)
+    if are_attributes:
         yield from _for_attributes(problem, options)
     labels_only, training = options.training.labels_only, options.training
     settled = training.model_fields_set & {"corrupted_positions", "negatives", "labels_only"}
@@ -202,7 +203,8 @@ def _for_labels(problem: Problem, options: Options, *, has_encoders: bool) -> It
             asked = problem.valid.atoms[~closed_atoms(knowledge.base, problem.valid.atoms)]
         atoms = len(open_atoms) + count_negatives(knowledge.base, knowledge.evidence, sampling)
         store = Store(knowledge, asks_closed=training.reads_closed)
-        yield Choice("grounding.strategy", *chosen_strategy(store, asked, options.grounding, atoms))
+        believes = are_attributes and bool(problem.knowledge.features)
+        yield Choice("grounding.strategy", *chosen_strategy(store, asked, options.grounding, atoms, believes=believes))
 
 
 ATTRIBUTE_OPTIONS = frozenset(

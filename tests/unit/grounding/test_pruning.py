@@ -10,7 +10,7 @@ from r2n.data.knowledge_base import KnowledgeBase
 from r2n.data.problem import Problem, load_problem
 from r2n.errors import DataError, TheoryError
 from r2n.grounding.store import Store
-from r2n.grounding.strategies import chosen_strategy, expected_total, ground_rules_left_out, make_grounder
+from r2n.grounding.strategies import MOST_OF_BELIEFS, chosen_strategy, expected_total, ground_rules_left_out, make_grounder
 from r2n.logic.parser import parse_theory
 from r2n.model.choices import choose_options
 from r2n.model.preflight import preflight_warnings
@@ -144,6 +144,20 @@ def test_the_strategy_is_chosen_by_estimate(typed: Problem) -> None:
     assert strategy_of(few)[0] == "known-body"  # advisedBy is in no body
     none = university(theory=f"{DECLARATIONS}\nrule advised: advisedBy(x, y) -> student(x)")
     assert strategy_of(none) == ("full", "full grounding has 14,400 ground rules")
+
+
+def test_beliefs_of_features_are_passed_on_by_full_grounding() -> None:
+    people = [f"p{i}" for i in range(150)]
+    facts = [("friends", people[i], people[i + 1]) for i in range(149)]
+    theory = """domain person
+        predicate friends(person, person)
+        predicate smokes(person)
+        rule alike: friends(x, y) & smokes(x) -> smokes(y)"""
+    problem = Problem.from_facts([*facts, ("smokes", "p0")], theory=theory, queries={"valid": ["smokes(p1)"]})
+    store, options = Store(problem.knowledge), GroundingOptions()
+    chosen = [chosen_strategy(store, problem.valid.atoms, options, 150, believes=b) for b in (False, True)]
+    assert [strategy for strategy, _ in chosen] == ["backward", "full"]
+    assert expected_total(store, problem.knowledge.theory.rules, "full").count <= MOST_OF_BELIEFS
 
 
 def test_a_strategy_that_is_set_stays(typed: Problem) -> None:
