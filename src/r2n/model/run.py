@@ -424,7 +424,8 @@ def _run_of_seed(made: _Made, seed: int, encoders: Encoders, progress: Progress,
     embedding = model.atom_embedding
     if isinstance(embedding, Regression):
         progress("fit features", 0, 0)
-        embedding.fit(model.base, *batches.asked(torch.Generator().manual_seed(seed)))
+        queries = np.concatenate([np.zeros(0, np.int64), *(part.atoms for part in problem.queries.values())])
+        embedding.fit(model.base, *batches.asked(torch.Generator().manual_seed(seed)), queries)
     rule_batches = finalize = None
     if model.counted is not None and source.counts is not None:
         progress("count", 0, 0)
