@@ -6,14 +6,22 @@ from functools import cached_property
 from itertools import count, product
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int64
 
 from r2n.data.herbrand import Codes
 from r2n.data.knowledge_base import Evidence, KnowledgeBase
-from r2n.grounding.joins import MAX_GROUNDINGS, Relation, RuleQuery, TooManyRowsError, budget_error, encode_atom, joined
+from r2n.grounding.joins import (
+    MAX_GROUNDINGS,
+    Substitutions,
+    TooManyRowsError,
+    budget_error,
+    encode_atom,
+    encode_substitutions,
+    joined,
+)
 from r2n.grounding.known_body import KnownBodyGrounder
 from r2n.grounding.store import Store
-from r2n.logic.formula import And, Atom, Formula, Iff, Implies, Not, Or, Term, Unequal, Variable, Xor
+from r2n.logic.formula import And, Atom, Formula, Iff, Implies, Not, Term, Unequal, Variable, Xor
 from r2n.logic.language import Predicate
 from r2n.logic.theory import Rule, Theory
 
@@ -178,6 +186,22 @@ class DecidedAtoms:
 
     def _counted(self, rule: Rule, atoms: Codes) -> Float[np.ndarray, " atoms"]:
         """The number of ground clauses of one rule that decide each of some distinct atoms (ascending)."""
+        base = self.knowledge.base
+        try:
+            found = self._substitutions(rule, atoms)
+        except TooManyRowsError as error:
+            if len(atoms) == 1:
+                raise budget_error(rule, MAX_GROUNDINGS, MAX_GROUNDINGS, exact=False) from error
+            return np.concatenate([self._counted(rule, half) for half in np.array_split(atoms, 2)])
+        codes = encode_atom(base, _head(rule)[0], dict(zip(rule.variables, found.T, strict=True)))
+        return np.bincount(np.searchsorted(atoms, codes), minlength=len(atoms)).astype(np.float32)
+
+    def ground_clauses(self, code: int) -> list[Int64[np.ndarray, "ground_rules positions"]]:
+        """The atoms of the ground clauses of each rule that decide an atom."""
+        found = (self._substitutions(rule, np.array([code])) for rule in self.rules)
+        return [encode_substitutions(self.knowledge.base, *pair) for pair in zip(self.rules, found, strict=True)]
+
+    def _substitutions(self, rule: Rule, atoms: Codes) -> Substitutions:
         is_plain = not self.is_symmetric or is_mirror(rule)
         store = self._stores[0 if is_plain else 1]
         (asked,), (head, _) = store.asked(atoms).values(), _head(rule)
@@ -185,20 +209,5 @@ class DecidedAtoms:
         same = [rule.atoms[p.position] for p in rule.body if rule.atoms[p.position].predicate == head.predicate]
         heads = [head] if is_plain else [head, Atom(head.predicate, head.terms[::-1])]
         apart = tuple((one, other) for one in heads for other in same)
-        return self._of_query(replace(query, joined=((asked, head), *query.joined), apart=apart), asked, head)
-
-    def _of_query(self, query: RuleQuery, asked: Relation, head: Atom) -> Float[np.ndarray, " atoms"]:
-        base = self.knowledge.base
-        try:
-            found = joined(query, base.language, MAX_GROUNDINGS)
-        except TooManyRowsError as error:
-            if len(asked) == 1:
-                raise budget_error(query.rule, MAX_GROUNDINGS, MAX_GROUNDINGS, exact=False) from error
-            kept = np.arange(len(asked)) < len(asked) // 2
-            halves = (replace(asked, codes=asked.codes[k], rows=asked.rows[k], _indexes={}) for k in (kept, ~kept))
-            others = query.joined[1:]
-            return np.concatenate(
-                [self._of_query(replace(query, joined=((half, head), *others)), half, head) for half in halves]
-            )
-        codes = encode_atom(base, head, dict(zip(query.variables, found.T, strict=True)))
-        return np.bincount(np.searchsorted(asked.codes, codes), minlength=len(asked)).astype(np.float32)
+        query = replace(query, joined=((asked, head), *query.joined), apart=apart)
+        return joined(query, store.language, MAX_GROUNDINGS)

@@ -11,6 +11,7 @@ from r2n.data.knowledge_base import KnowledgeBase, as_trained
 from r2n.data.problem import Problem
 from r2n.data.validation import contradictions
 from r2n.errors import counted
+from r2n.grounding.clauses import deciding_rules
 from r2n.grounding.counting import is_counted
 from r2n.grounding.store import Store
 from r2n.grounding.strategies import chosen_strategy
@@ -170,8 +171,9 @@ def _for_rows(problem: Problem, options: Options) -> Iterator[Choice]:
 
 def _for_labels(problem: Problem, options: Options, *, has_encoders: bool) -> Iterator[Choice]:
     """What is asked as false: labelled facts, and where facts exclude others, which is read off the facts."""
-    if not has_encoders and _reads_off_attributes(problem, options):
-        yield from _for_attributes(problem)
+    is_read_off = not has_encoders and _reads_off_attributes(problem, options)
+    attributes = list(_for_attributes(problem)) if is_read_off else []
+    yield from attributes
     labels_only, training = options.training.labels_only, options.training
     settled = training.model_fields_set & {"corrupted_positions", "negatives", "labels_only"}
     if not training.compares_facts and not settled:
@@ -187,8 +189,13 @@ def _for_labels(problem: Problem, options: Options, *, has_encoders: bool) -> It
         yield Choice("training.corrupted_positions", asked.pop(), "queries.ask")
     elif positions := corrupted_positions(problem.knowledge, labels_only):
         yield Choice("training.corrupted_positions", positions, "the other positions of a fact take several constants")
-    reads_rules = options.model.has_layers and options.model.rules == "layers" and problem.knowledge.theory.rules
-    if reads_rules and not options.grounding.model_fields_set & {"strategy", "kept"}:
+    has_layers = options.model.has_layers and not any(choice.key == "model.reasoner" for choice in attributes)
+    if (
+        has_layers
+        and options.model.rules == "layers"
+        and problem.knowledge.theory.rules
+        and not options.grounding.model_fields_set & {"strategy", "kept"}
+    ):
         knowledge = as_trained(problem.knowledge, options.grounding)
         sampling = training.model_copy(update={"labels_only": labels_only})
         open_atoms = problem.train.atoms[~closed_atoms(knowledge.base, problem.train.atoms)]
@@ -218,7 +225,8 @@ MOST_VALUES = 50  # constants that a functional predicate gives to others
 
 
 def _reads_off_attributes(problem: Problem, options: Options) -> bool:
-    """Whether all that is asked are attributes: of one constant, one of few values, or of a pair with features.
+    """Whether all that is asked are attributes: of one constant, one of few values, of a pair with features, or with
+    labelled negatives and rules that decide it.
 
     A vector that is learned for a constant has then nothing to learn from but the label that it is asked for.
     """
@@ -231,12 +239,21 @@ def _reads_off_attributes(problem: Problem, options: Options) -> bool:
     codes = np.concatenate([knowledge.evidence.atoms, *(queries.atoms for queries in problem.queries.values())])
     asked = np.unique(base.decode(codes[~closed_atoms(base, codes)])[0]).tolist()
     described = {name for name, features in knowledge.features.items() if len(features)}
+    decided = decided_predicates(problem)
     for predicate in (base.language.predicates[i] for i in asked):
         is_value = predicate.functional and len(base.language.members(predicate.domains[-1])) <= MOST_VALUES
         are_described = all(domain.name in described for domain in predicate.domains)
-        if not (predicate.arity == 1 or is_value or (predicate.arity == 2 and are_described)):
+        is_read = predicate.name in decided or (predicate.arity == 2 and are_described)
+        if not (predicate.arity == 1 or is_value or is_read):
             return False
     return bool(asked)
+
+
+def decided_predicates(problem: Problem) -> set[str]:
+    """Predicates of several constants, with labels of both kinds, that the rules' clauses decide."""
+    language, theory = problem.knowledge.language, problem.knowledge.theory
+    labelled = (language.predicate(name) for name in labelled_predicates(problem.knowledge))
+    return {p.name for p in labelled if p.arity > 1 and not p.functional and deciding_rules(theory, p.name)}
 
 
 def _for_attributes(problem: Problem) -> Iterator[Choice]:
@@ -245,6 +262,14 @@ def _for_attributes(problem: Problem) -> Iterator[Choice]:
     yield Choice("model.input", "regression", why)
     if not problem.knowledge.theory.rules:
         yield Choice("model.reasoner", "none", "there is no rule")
+        yield Choice("training.epochs", 1, "the regression is fitted before the training")
+        return
+    base = problem.knowledge.base
+    codes = np.concatenate([problem.train.atoms, *(queries.atoms for queries in problem.queries.values())])
+    asked = np.unique(base.decode(codes[~closed_atoms(base, codes)])[0]).tolist()
+    if {base.language.predicates[i].name for i in asked} <= decided_predicates(problem):
+        reason = "the regression counts how many ground clauses decide each atom"
+        yield Choice("model.reasoner", "none", reason)
         yield Choice("training.epochs", 1, "the regression is fitted before the training")
         return
     yield Choice("model.evidence_input", "add", why)

@@ -1,4 +1,4 @@
-"""Emb^0(a) from a logistic regression on constants' features and counts of ground clauses, fitted before the training."""
+"""Emb^0(a) from a logistic regression on constants' features and counted clauses, fitted before the training."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -15,6 +15,7 @@ from r2n.data.herbrand import Codes, HerbrandBase, closed_atoms
 from r2n.data.knowledge_base import Evidence, KnowledgeBase
 from r2n.grounding.clauses import DecidedAtoms
 from r2n.logic.language import Predicate
+from r2n.logic.theory import Rule
 from r2n.network.constant_embedding import Channel, ConstantEmbedding, ModuleChannel, VectorChannel, WordChannel
 from r2n.network.input_layers import AtomEmbedding
 from r2n.network.pair_embedding import COUNTS
@@ -67,13 +68,15 @@ class Regression(AtomEmbedding):
     """A logistic regression's logit z along a learned direction of the predicate, with a learned offset, and z itself.
 
     A predicate has weights for the features at each of its positions, or for comparisons of two constants' features if
-    both positions have the same. An atom of several constants is read by counts of ground clauses too. If one more position has few constants, each of these has its own weights, and for a
-    functional predicate they exclude each other. The weights are fitted once for each of `FOLDS` parts of the labelled
+    both positions have the same. If one more position has few constants, each of these has its own weights, and for a
+    functional predicate they exclude each other. Of other predicates of several positions, it also reads how many
+    ground clauses decide the atom. The weights are fitted once for each of `FOLDS` parts of the labelled
     first constants, on the others: a training atom is read by weights that never saw its label, and any other atom by
     the mean over all. So the layers above learn how far the regression is to be trusted.
     """
 
     fold_of: Tensor
+    same_as: Tensor | None = None  # of copies of constants with other features: whose labels and clauses they have
     tells_labels = False
 
     def __init__(
@@ -98,6 +101,27 @@ class Regression(AtomEmbedding):
         for i, predicate in enumerate(language.predicates):
             self._add(i, predicate, knowledge)
 
+    def know(self, knowledge: KnowledgeBase) -> None:
+        """Count in other facts from now on."""
+        self.decided = {i: DecidedAtoms(knowledge, part.predicate) for i, part in self.decided.items()}
+
+    def clauses(self, base: HerbrandBase, code: int) -> list[tuple[Rule, Int64[np.ndarray, " positions"], float]]:
+        """The ground clauses that decide an atom, and what the logit loses without one of them."""
+        index, arguments = base.decode(np.array([code]))
+        decided = self.decided.get(int(index[0]))
+        if decided is None:
+            return []
+        own = torch.from_numpy(arguments[:, : decided.predicate.arity])
+        (block,) = self.collate(torch.from_numpy(index), own, ConstantEmbedding(0, 1, dropout=0.0)).blocks
+        grounded, found = decided.ground_clauses(code), []
+        for j, (rule, atoms) in enumerate(zip(decided.rules, grounded, strict=True)):
+            fewer = block.inputs[-1].clone()
+            fewer[0, j] = np.log1p(max(0, len(atoms) - 1))
+            less = replace(block, inputs=(*block.inputs[:-1], fewer))
+            effect = float(self._logits(block)[0] - self._logits(less)[0]) if len(atoms) else 0.0
+            found += [(rule, codes, effect) for codes in atoms]
+        return found
+
     def _add(self, index: int, predicate: Predicate, knowledge: KnowledgeBase) -> None:
         """The inputs and weights of a predicate, unless it is closed or has neither features nor rules."""
         language = knowledge.language
@@ -115,6 +139,7 @@ class Regression(AtomEmbedding):
         found += [Input(c, (i,)) for c in range(len(has)) if c not in same for i in np.flatnonzero(has[c]).tolist()]
         if decided is not None and rules:
             self.decided[index] = decided
+            self.reads_facts = True
             found.append(Input(-1, ()))
         plain = [i for i in range(len(members)) if has.any() and not has[:, i].any()]
         outputs = 1
@@ -153,11 +178,12 @@ class Regression(AtomEmbedding):
             if not len(atoms):
                 continue
             own = arguments[atoms]
+            same = own if self.same_as is None else self.same_as[own]
             read = []
             for part in inputs:
                 if not part.positions:
                     decided = self.decided[index]
-                    codes = decided.knowledge.base.encode(decided.predicate, own.numpy())
+                    codes = decided.knowledge.base.encode(decided.predicate, same.numpy())
                     read.append(torch.from_numpy(decided.counts(codes)))
                     continue
                 channel = self._read[part.channel]
@@ -165,10 +191,10 @@ class Regression(AtomEmbedding):
                 read.append(rows[:, 0] if len(part.positions) == 1 else _comparisons(channel, rows))
             position, values = self.value_of.get(index, (0, np.zeros(0, np.int64)))
             value = (
-                torch.from_numpy(np.searchsorted(values, own[:, position].numpy())) if len(values) else own[:, 0] * 0
+                torch.from_numpy(np.searchsorted(values, same[:, position].numpy())) if len(values) else own[:, 0] * 0
             )
             value = value.clamp(max=max(0, len(values) - 1))
-            blocks.append(Block(index, atoms, tuple(read), value, self.fold_of[own[:, 0]]))
+            blocks.append(Block(index, atoms, tuple(read), value, self.fold_of[same[:, 0]]))
         return RegressionBatch(predicates, tuple(blocks))
 
     def forward(self, atoms: RegressionBatch, constants: ConstantEmbedding) -> Float[Tensor, "atoms dim"]:
@@ -335,7 +361,9 @@ def _fitted(
             if classes == 1:
                 held_out -= of[own] @ np.logaddexp(0, np.where(labels[own] == 1, -scores[:, 0], scores[:, 0]))
             else:
-                held_out += of[own] @ (scores[np.arange(len(scores)), labels[own]] - np.logaddexp.reduce(scores, axis=1))
+                held_out += of[own] @ (
+                    scores[np.arange(len(scores)), labels[own]] - np.logaddexp.reduce(scores, axis=1)
+                )
         if held_out > best:
             best, chosen = held_out, (weights, offsets)
     return chosen
