@@ -68,7 +68,7 @@ def alternatives(problem: Problem, options: Options, *, has_encoders: bool = Fal
     found = []
     for recipe in recipes:
         made: list[Choice] = []
-        for choice in recipe:
+        for choice in {choice.key: choice for choice in recipe}.values():  # the last choice of an option counts
             section, _, key = choice.key.partition(".")
             current = getattr(options, section)
             if key not in current.model_fields_set and getattr(current, key) != choice.value:
