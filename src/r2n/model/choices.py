@@ -20,6 +20,7 @@ from r2n.training.negatives import count_negatives
 
 MANY_NEGATIVES = 200_000  # corruptions of all facts: above, one step over all of them takes seconds
 MANY_CONSTANTS = 15_000  # above, a step compares facts with some constants instead of all
+MINUTES = 60
 FEWEST_FACTS = 50  # of a small graph that is asked row by row
 FEW_LABELS = 10  # true facts to a false one: above, the false facts of a pair are not all its negatives
 FEW_FACTS_A_ROW = 2.0  # times the fewest: positions whose rows hold more are not for corruption
@@ -76,6 +77,15 @@ def alternatives(problem: Problem, options: Options, *, has_encoders: bool = Fal
         made = _withdrawn(problem, options, made)
         found.append((_with_choices(options, made), tuple(made)))
     return found
+
+
+def with_budget(chosen: Chosen, given: Options) -> Chosen:
+    """A choice with the most minutes of a training, if nobody set these or the epochs."""
+    options, choices = chosen
+    if given.training.model_fields_set & {"minutes", "epochs"}:
+        return chosen
+    budget = Choice("training.minutes", MINUTES, "the most that a network is trained")
+    return _with_choices(options, [budget]), (*choices, budget)
 
 
 def _asks_for_chains(problem: Problem) -> bool:
