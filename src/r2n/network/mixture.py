@@ -1,7 +1,7 @@
 """Counted rules as a scorer, and mixtures of it with the network."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -42,14 +42,20 @@ def log_sum(values: Float[Tensor, " values"], groups: Int64[Tensor, " values"], 
 
 @dataclass(frozen=True, slots=True)
 class Weighting:
-    """How network and counted rules are mixed: their probabilities, their logs, or the rules alone."""
+    """How network and counted rules are mixed: their probabilities, their logs, or the rules alone.
+
+    `popularity` is the share that the network leaves to how often a candidate stands in known facts.
+    """
 
     kind: Literal["mixture", "sum", "rules"]
     value: float = 1.0
+    popularity: float = 0.0
 
     def __str__(self) -> str:
         if self.kind == "rules":
             return "rules alone"
+        if self.popularity:
+            return f"{replace(self, popularity=0.0)}, {self.popularity:.0%} of the rest by popularity"
         if self.kind == "mixture" and not self.value:
             return "without counted rules"
         if self.kind == "sum":
@@ -61,6 +67,7 @@ WEIGHTINGS = (
     Weighting("mixture", 0.5),
     *(Weighting("mixture", value) for value in (0.0, 0.05, 0.2, 0.35, 0.65, 0.8, 0.95)),
     *(Weighting("sum", value) for value in (0.5, 1.0, 2.0, 4.0)),
+    *(Weighting("mixture", value, popularity) for value in (0.2, 0.5, 0.8) for popularity in (0.2, 0.6)),
 )
 """The first is the default."""
 
@@ -121,9 +128,11 @@ class Combination(nn.Module):
         network: Float[Tensor, "rows candidates"],
         known: tuple[Int64[np.ndarray, " known"], Int64[np.ndarray, " known"]],
         rules: RuleProbabilities,
+        popularity: Float[Tensor, " candidates"],
         weighting: Weighting | None = None,
-    ) -> Float[Tensor, "rows candidates"]:
-        """The logs of the candidates' probabilities; `known` are the rows and indices of known facts.
+    ) -> tuple[Float[Tensor, "rows candidates"], Float[Tensor, "rows totals"]]:
+        """The logs of the candidates' probabilities, and the totals that `mixed_atoms` reads; `known` are the rows and
+        indices of known facts, `popularity` logs of probabilities.
 
         `network` holds logits, and is overwritten. `weighting` replaces the chosen one.
         """
@@ -132,16 +141,51 @@ class Combination(nn.Module):
             left = (network.shape[1] - torch.bincount(rules.rows, minlength=len(network))).clamp(min=1)
             logs = (rules.log_others - torch.log(left)).unsqueeze(1).expand_as(network).clone()
             logs[at] = rules.log_probabilities
-            return logs
-        logs = network.sub_(_log_total(network, known))
+            return logs, logs.new_zeros(len(logs), 0)
+        totals = [_log_total(network, known)]
+        logs = network.sub_(totals[-1])
+        if weighting.popularity:
+            logs = _blended(logs, popularity, weighting)
+            totals.append(_log_total(logs, known))
+            logs.sub_(totals[-1])
         if weighting.kind == "sum":
             logs.mul_(weighting.value)
             logs[at] += softplus(rules.log_odds)
-            logs.sub_(_log_total(logs, known))
+            totals.append(_log_total(logs, known))
+            logs.sub_(totals[-1])
         elif weighting.value:
             logs.add_(np.log1p(-weighting.value))
             logs[at] = torch.logaddexp(logs[at], rules.log_probabilities + np.log(weighting.value))
+        return logs, torch.cat(totals, dim=1)
+
+    def mixed_atoms(
+        self,
+        network: Float[Tensor, " atoms"],
+        totals: Float[Tensor, "atoms totals"],
+        rules: tuple[Int64[Tensor, " reached"], Float[Tensor, " reached"], Float[Tensor, " reached"]],
+        popularity: Float[Tensor, " atoms"],
+        weighting: Weighting | None = None,
+    ) -> Float[Tensor, " atoms"]:
+        """The same of single atoms, by the `totals` of their rows; `rules`: which atoms some rule concludes, with the
+        logs of their probabilities, and of their odds.
+        """
+        weighting, (at, log_probabilities, log_odds) = weighting or self.chosen, rules
+        left = iter(totals.unbind(1))
+        logs = network - next(left)
+        if weighting.popularity:
+            logs = _blended(logs, popularity, weighting) - next(left)
+        if weighting.kind == "sum":
+            logs = (logs * weighting.value).index_add(0, at, softplus(log_odds)) - next(left)
+        elif weighting.value:
+            logs = logs + np.log1p(-weighting.value)
+            logs[at] = torch.logaddexp(logs[at], log_probabilities + np.log(weighting.value))
         return logs
+
+
+def _blended(logs: Tensor, popularity: Tensor, weighting: Weighting) -> Tensor:
+    """The logs of probabilities, of which popularity gives a share."""
+    share = weighting.popularity
+    return torch.logaddexp(logs + np.log1p(-share), popularity.to(logs) + np.log(share))
 
 
 def log_odds(logs: Float64[np.ndarray, " *_"]) -> Float64[np.ndarray, " *_"]:

@@ -95,7 +95,12 @@ def plain_probabilities(
         total = sum(exp(logits[i]) for i in (unknown or range(len(codes))))
         return [exp(logit) / total for logit in logits]
 
-    by_network = probabilities(network)
+    often = [sum(pattern.located(np.array([c]))[1][0] == i for c in true if pattern.bounds[0] <= c < pattern.bounds[1])
+             + scoring.FEWEST_OFTEN for i in range(len(codes))]  # fmt: skip
+    share, by_network = weighting.popularity, probabilities(network)
+    if share:
+        by_network = [(1 - share) * s + share * n / sum(often) for s, n in zip(by_network, often, strict=True)]
+        by_network = probabilities([log(s) for s in by_network])
     if weighting.kind == "rules":
         left = max(1, sum(weight == 0 for weight in sums))
         return [weight / total if weight else bias / total / left for weight in sums]
@@ -152,6 +157,24 @@ def test_atoms_rows_and_positions_tell_the_same(
     means = [sum(expected[code]) / len(expected[code]) for code in shuffled.tolist()]
     np.testing.assert_allclose(logits(shuffled), means, rtol=1e-4, atol=1e-4)
     assert logits(np.zeros(0, np.int64)).shape == (0,)
+
+
+@pytest.mark.parametrize("reciprocal", [False, True])
+@pytest.mark.parametrize("weighting", WEIGHTINGS, ids=str)
+def test_an_atom_is_answered_by_the_totals_of_its_row_once_these_are_known(
+    weighting: Weighting, reciprocal: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scoring, "FEW_ROWS", 0)
+    model, known = made(reciprocal=reciprocal)
+    logits = AtomLogits(model, source_of(known), known.evidence, weighting=weighting)
+    codes = np.arange(known.base.offsets[2])
+    first = logits(codes)
+    asked: list[int] = []
+    whole = AtomLogits.network_rows
+    monkeypatch.setattr(AtomLogits, "network_rows", lambda *given: asked.append(len(given[3])) or whole(*given))
+    np.testing.assert_allclose(logits(codes), first, rtol=1e-4, atol=1e-4)
+    assert not asked, "no row is computed again"
+    np.testing.assert_allclose(logits(codes[::7]), first[::7], rtol=1e-4, atol=1e-4)
 
 
 def test_the_chosen_weighting_is_taken_and_another_where_it_is_named() -> None:
