@@ -360,16 +360,15 @@ class AtomLogits:
 class Mixture:
     """Networks mixed with their counted rules: logits of a candidate's probability among those of its query.
 
-    `counts` are the rules' numbers of ground rules in the known facts. `_totals` has what rows computed before add up
-    to, by network, predicate and position: their other candidates need not be computed again. `_known` has, by
-    predicate and position, the
-    indices of the known facts among the candidates, by query.
+    `counts` are the rules' numbers of ground rules in the known facts. `_known` has, by predicate and position, the
+    indices of the known facts among the candidates, by query, and `_totals`, by network and weighting too, what rows
+    that were computed add up to: an atom of them does not need the others again.
     """
 
     logits: AtomLogits
     counts: RowCounts
     _known: dict[tuple[int, int], tuple[RowIndex, Int64[np.ndarray, " _"]]] = field(default_factory=dict)
-    _totals: dict[tuple[int, int, int], tuple[Codes, Tensor]] = field(default_factory=dict)
+    _totals: dict[tuple[int, Weighting, int, int], tuple[Codes, Tensor]] = field(default_factory=dict)
 
     def atoms(self, codes: Codes, position: int | None) -> LogitsOfEach:
         """The logits of atoms by each network; the mean over their positions, or as answers at one of them."""
@@ -447,8 +446,10 @@ class Mixture:
         often = np.bincount(pattern.located(facts)[1], minlength=pattern.candidates) + FEWEST_OFTEN
         return torch.from_numpy(np.log(often / often.sum())).float()
 
-    def _key(self, network: AtomLogits, pattern: QueryPattern) -> tuple[int, int, int]:
-        return id(network.model), pattern.predicate, pattern.position
+    def _key(self, network: AtomLogits, pattern: QueryPattern) -> tuple[int, Weighting, int, int]:
+        assert network.model.combination is not None
+        weighting = self.logits.weighting or network.model.combination.chosen
+        return id(network.model), weighting, pattern.predicate, pattern.position
 
     def _keep(self, network: AtomLogits, pattern: QueryPattern, rows: Codes, totals: Tensor) -> None:
         """Keep the totals of rows, of as many as there are in all."""

@@ -71,6 +71,7 @@ WEIGHTINGS = (
 )
 """The first is the default."""
 
+UNSURE = 1e-6  # the rounding of a logit
 NETWORK_ALONE, RULES_ALONE = Weighting("mixture", 0.0), Weighting("rules")
 
 
@@ -189,16 +190,16 @@ def _blended(logs: Tensor, popularity: Tensor, weighting: Weighting) -> Tensor:
 
 
 def log_odds(logs: Float64[np.ndarray, " *_"]) -> Float64[np.ndarray, " *_"]:
-    """The logits of probabilities given by their logs; one that rounding makes 1 has the logit of 1 - 1e-15.
+    """The logits of probabilities given by their logs; one that rounding may make 1 has the logit of 1 - `UNSURE`.
 
     A known fact may have more than all of the others together: its log is added to that.
     """
-    return logs - np.log(-np.expm1(np.minimum(logs, -1e-15)))
+    return logs - np.log(-np.expm1(np.minimum(logs, -UNSURE)))
 
 
 def from_log_odds(logits: Float64[np.ndarray, " *_"]) -> Float64[np.ndarray, " *_"]:
     """The logs of probabilities given by their logits."""
-    return np.maximum(-np.logaddexp(0.0, -logits), logits + np.log(1e-15))
+    return np.maximum(-np.logaddexp(0.0, -logits), logits + np.log(UNSURE))
 
 
 def _log_total(logits: Tensor, known: tuple[np.ndarray, np.ndarray]) -> Tensor:
