@@ -13,6 +13,7 @@ from r2n.grounding.clauses import DecidedAtoms, chained, clauses_of, deciding_ru
 from r2n.logic.formula import Not, Variable
 from r2n.logic.parser import parse_theory
 from r2n.logic.theory import Rule
+from r2n.model.rule_report import rule_report
 from tests.mln_problem import university
 
 THEORY = """
@@ -171,3 +172,9 @@ def test_reasons_are_the_ground_clauses_with_their_effects() -> None:
     others = sum(part.effect for part in reasons if "publication(t1, s3)" in part.ground_rule)
     assert joint.effect > 0
     assert full - without == pytest.approx(others, rel=0.5)
+
+
+def test_a_report_of_the_rules_does_not_say_that_none_is_read() -> None:
+    (note,) = rule_report(quietly(university())).notes
+    assert "counts" in note
+    assert "reads no rules" not in note
