@@ -10,7 +10,7 @@ from jaxtyping import Float, Int64
 from scipy.sparse import csr_array, hstack, vstack
 from torch import Tensor, nn
 
-from r2n.data.features import pair_counts
+from r2n.data.features import WORD_MATCHES, pair_counts, word_matches
 from r2n.data.herbrand import Codes, HerbrandBase, closed_atoms
 from r2n.data.knowledge_base import Evidence, KnowledgeBase
 from r2n.grounding.clauses import DecidedAtoms
@@ -163,7 +163,9 @@ class Regression(AtomEmbedding):
     def _compared(self, channel: int) -> int:
         """How many comparisons of two constants a channel gives."""
         part = self._read[channel]
-        return COUNTS if isinstance(part, WordChannel) else 2 * part.size
+        if isinstance(part, WordChannel):
+            return COUNTS + WORD_MATCHES * (part.bags.token == "char")
+        return 2 * part.size
 
     def collate(
         self,
@@ -319,7 +321,9 @@ def _comparisons(channel: Channel, rows: Int64[Tensor, "atoms two"]) -> Float[Te
     """Two constants' features compared; zeros if one has none."""
     known, safe = (rows >= 0).all(1), rows.clamp(min=0)
     if isinstance(channel, WordChannel):
-        found = torch.from_numpy(pair_counts(channel.bags, safe[:, 0].numpy(), safe[:, 1].numpy()))
+        bags, pairs = channel.bags, safe.numpy().T
+        of_words = [word_matches(bags.texts, *pairs)] if bags.token == "char" else []
+        found = torch.from_numpy(np.concatenate([pair_counts(bags, *pairs), *of_words], axis=1))
     else:
         assert isinstance(channel, VectorChannel)
         one, other = channel.vectors[safe[:, 0]].cpu(), channel.vectors[safe[:, 1]].cpu()
