@@ -14,6 +14,7 @@ from r2n.logic.formula import Not, Variable
 from r2n.logic.parser import parse_theory
 from r2n.logic.theory import Rule
 from r2n.model.rule_report import rule_report
+from tests.kinds import KINDS
 from tests.mln_problem import university
 
 THEORY = """
@@ -178,3 +179,14 @@ def test_a_report_of_the_rules_does_not_say_that_none_is_read() -> None:
     (note,) = rule_report(quietly(university())).notes
     assert "counts" in note
     assert "reads no rules" not in note
+
+
+def test_a_pair_with_texts_is_explained_by_ground_clauses_and_words() -> None:
+    kind = KINDS["pairs"](0)
+    model = quietly(kind.problem)
+    (best,) = kind.atoms[[np.argmax(model.columns(kind.atoms).logits)]]
+    found = model.explain(model.base.names(np.array([best]))[0])
+    assert {reason.rule for reason in found.reasons} >= {"transitivity"}
+    assert all(reason.effect > 0 for reason in found.reasons[:1])
+    assert found.input is not None
+    assert any(effect.part.startswith("word ") for effect in found.input.features)
