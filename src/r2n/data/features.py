@@ -199,8 +199,9 @@ def word_matches(texts: Sequence[str], left: Pairs, right: Pairs) -> Float[np.nd
     How many words both have, how many others of one abbreviate a word of the other (`j` for `john`), how many are left
     in both (each as log(1 + n)), and the Jaccard similarity of the trigrams of the texts with their spaces.
     """
-    words = {row: frozenset(words_of(texts[row])) for row in np.union1d(left, right).tolist()}
-    grams = {row: _trigrams(texts[row]) for row in words}
+    rows: list[int] = np.union1d(left, right).tolist()
+    words = {row: frozenset(words_of(texts[row])) for row in rows}
+    grams = {row: _trigrams(texts[row]) for row in rows}
     found = np.zeros((len(left), WORD_MATCHES), np.float32)
     for number, (i, j) in enumerate(zip(left.tolist(), right.tolist(), strict=True)):
         one, other = words[i] - words[j], words[j] - words[i]

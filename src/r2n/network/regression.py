@@ -256,7 +256,8 @@ class Regression(AtomEmbedding):
             if index in self.decided and share < 1:
                 hidden = self._without_own_part(block, base.encode(base.language.predicates[index], arguments))
                 design = csr_array(vstack([design, self._design(hidden)], format="csr"))
-                block = replace(block, values=block.values.repeat(2), folds=block.folds.repeat(2))
+                twice = {name: getattr(block, name).repeat(2) for name in ("atoms", "values", "folds")}
+                block = replace(block, **twice)
                 labels, weights = np.tile(labels, 2), np.repeat([share, 1 - share], len(labels))
             self._fit_predicate(block, design, labels, weights)
 
