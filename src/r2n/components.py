@@ -178,7 +178,7 @@ input_layers = Registry(
     InputLayer(
         "regression",
         "r2n.network.regression:Regression",
-        "a logistic regression on the constants' features",
+        "a logistic regression on the constants' features and counted clauses",
         reads_features=True,
         floats_per_atom=3.0,
     ),

@@ -169,11 +169,14 @@ class TrainingOptions(MaskingOptions, OptimisationOptions, ObjectiveOptions, Sam
     """[training]: negatives, loss, optimiser, masking, and when to stop, with which weights.
 
     With `patience`, training stops when the validation metric, measured every `validate_every` epochs, has not risen
-    for so many epochs, and the best weights are restored. `with_valid` trains on the validation queries too.
+    for so many epochs, and the best weights are restored. After `minutes` of its own, a network is trained no further,
+    even within an epoch of several steps: the best weights by then, or the last, are kept. `with_valid` trains on the
+    validation queries too.
     """
 
     validate_every: Whole = Field(default=10, ge=1)
     patience: Whole | None = Field(default=None, ge=1)
+    minutes: Number | None = Field(default=None, gt=0)
     with_valid: bool = False
 
     @property
@@ -244,7 +247,7 @@ OptionKeywords = TypedDict("OptionKeywords", {  # noqa: UP013
     "input_weight_decay": float, "clip": float | None, "batches": int | None, "batch_size": int | None,
     "device": Literal["auto", "cpu", "cuda", "mps"], "threads": int | None,
     "hiding": float, "hide_by": Literal["atom", "constant"], "leave_one_out": bool | None,
-    "validate_every": int, "patience": int | None, "with_valid": bool,
+    "validate_every": int, "patience": int | None, "minutes": float | None, "with_valid": bool,
 }, total=False)
 """All options by their names alone, as `r2n.train` takes them; a test holds it equal to the sections."""
 # fmt: on

@@ -146,6 +146,9 @@ class IsolatedRows:
         return table.t() if position == 0 else table
 
 
+FEW_ROWS = 16  # of atoms: below, all their candidates are computed
+MOST_TOTALS = 2_000_000  # rows of a query pattern whose totals are kept
+FEWEST_OFTEN = 0.1  # of a candidate in no known fact
 ATOMS_IN_NO_RULE = 2**18  # at once
 ATOMS_WITH_THEIR_OWN_RULES = 2**12  # at once
 CANDIDATES_BY_CODE = 2**20  # at once
@@ -274,6 +277,11 @@ class AtomLogits:
             logits[:, which] = made.each[:, made.rows(codes[which])]
         return logits
 
+    def network_atoms(self, codes: Codes, position: int) -> Logits:
+        """The network's logits of atoms as answers with this open position, without counted rules."""
+        reciprocal = reciprocal_codes(self.model.base, codes)
+        return self._looked_up(np.where((reciprocal >= 0) & (position == 0), reciprocal, codes))[0]
+
     def _atoms(self, codes: Codes, position: int | None) -> LogitsOfEach:
         """The logits of atoms by each network; position 0 by their reciprocals, all positions by the mean of both."""
         codes = self._checked(codes)
@@ -353,12 +361,14 @@ class Mixture:
     """Networks mixed with their counted rules: logits of a candidate's probability among those of its query.
 
     `counts` are the rules' numbers of ground rules in the known facts. `_known` has, by predicate and position, the
-    indices of the known facts among the candidates, by query.
+    indices of the known facts among the candidates, by query, and `_totals`, by network and weighting too, what rows
+    that were computed add up to: an atom of them does not need the others again.
     """
 
     logits: AtomLogits
     counts: RowCounts
     _known: dict[tuple[int, int], tuple[RowIndex, Int64[np.ndarray, " _"]]] = field(default_factory=dict)
+    _totals: dict[tuple[int, Weighting, int, int], tuple[Codes, Tensor]] = field(default_factory=dict)
 
     def atoms(self, codes: Codes, position: int | None) -> LogitsOfEach:
         """The logits of atoms by each network; the mean over their positions, or as answers at one of them."""
@@ -382,6 +392,9 @@ class Mixture:
             pattern, which = QueryPattern.from_base(base, predicate, position), np.flatnonzero(index == predicate)
             rows, candidates = pattern.located(codes[which])
             first, back = np.unique(rows, return_inverse=True)
+            if len(first) > FEW_ROWS and (found := self._by_totals(network, pattern, codes[which])) is not None:
+                logs[which] = found
+                continue
             size = max(1, CANDIDATES_BY_CODE // max(1, pattern.candidates))
             for start in range(0, len(first), size):
                 own = (back >= start) & (back < start + size)
@@ -417,8 +430,56 @@ class Mixture:
         index, candidates = self._known[key]
         row, known = index.entries(rows)
         rules = rule_probabilities(model.counted, counts, rows)
-        chosen = weighting or model.combination.chosen
-        if chosen.popularity:
-            logits = logits + chosen.popularity * np.log1p(np.bincount(candidates, minlength=pattern.candidates))
-        tensor = torch.from_numpy(np.ascontiguousarray(logits)).to(rules.log_others)
-        return model.combination.mixed(tensor, (row, candidates[known]), rules, weighting).cpu().numpy()
+        tensor, popularity = (
+            torch.from_numpy(np.ascontiguousarray(logits)).to(rules.log_others),
+            self.popularity(pattern),
+        )
+        logs, totals = model.combination.mixed(tensor, (row, candidates[known]), rules, popularity, weighting)
+        self._keep(network, pattern, rows, totals)
+        return logs.cpu().numpy()
+
+    def popularity(self, pattern: QueryPattern) -> Float[Tensor, " candidates"]:
+        """The log of each candidate's share of the known facts of a query pattern."""
+        evidence, (first, end) = self.logits.evidence, pattern.bounds
+        facts = evidence.atoms[slice(*np.searchsorted(evidence.atoms, [first, end]))]
+        facts = facts[evidence.truth[slice(*np.searchsorted(evidence.atoms, [first, end]))]]
+        often = np.bincount(pattern.located(facts)[1], minlength=pattern.candidates) + FEWEST_OFTEN
+        return torch.from_numpy(np.log(often / often.sum())).float()
+
+    def _key(self, network: AtomLogits, pattern: QueryPattern) -> tuple[int, Weighting, int, int]:
+        assert network.model.combination is not None
+        weighting = self.logits.weighting or network.model.combination.chosen
+        return id(network.model), weighting, pattern.predicate, pattern.position
+
+    def _keep(self, network: AtomLogits, pattern: QueryPattern, rows: Codes, totals: Tensor) -> None:
+        """Keep the totals of rows, of as many as there are in all."""
+        if pattern.rows_in_all > MOST_TOTALS:
+            return
+        key, every = self._key(network, pattern), pattern.all_rows
+        if key not in self._totals:
+            self._totals[key] = every, totals.new_full((len(every), totals.shape[1]), torch.nan)
+        self._totals[key][1][torch.from_numpy(np.searchsorted(every, rows))] = totals
+
+    @torch.no_grad()
+    def _by_totals(self, network: AtomLogits, pattern: QueryPattern, codes: Codes) -> Logits | None:
+        """The logs of the probabilities of atoms in their rows, if the totals of all these rows are kept."""
+        model, weighting = network.model, self.logits.weighting
+        rows, candidates = pattern.located(codes)
+        every, totals = self._totals.get(self._key(network, pattern), (None, None))
+        if every is None or totals is None or not totals.shape[1]:
+            return None
+        own = totals[torch.from_numpy(np.searchsorted(every, rows))]
+        if bool(own.isnan().any()):
+            return None
+        assert model.counted is not None
+        assert model.combination is not None
+        first, back = np.unique(rows, return_inverse=True)
+        rules = rule_probabilities(model.counted, self.counts.at(pattern.predicate, pattern.position, first), first)
+        key = rules.rows.cpu().numpy() * pattern.candidates + rules.candidates.cpu().numpy()
+        entry = index_among(back * pattern.candidates + candidates, key)
+        at = np.flatnonzero(entry >= 0)
+        found = torch.from_numpy(entry[at]).to(own.device)
+        reached = torch.from_numpy(at).to(own.device), rules.log_probabilities[found], rules.log_odds[found]
+        logits = torch.from_numpy(network.network_atoms(codes, pattern.position)).to(own)
+        popularity = self.popularity(pattern)[torch.from_numpy(candidates)]
+        return model.combination.mixed_atoms(logits, own, reached, popularity, weighting).cpu().double().numpy()

@@ -9,7 +9,7 @@ from tests.kinds import KINDS, NOISE, Kind, Measured, judged, measure, pooled_ec
 from tests.oracles.metrics import ranks_of_queries
 
 SEEDS = range(5)
-CHEAP = ("features_only", "links_only", "unary_with_negatives", "unary_with_positives")
+CHEAP = ("clauses", "features_only", "links_only", "pairs", "unary_with_negatives", "unary_with_positives")
 SLACK, GAIN = 0.005, 0.02  # below the best baseline; above it where features and links each say a part
 SLACK_OF_ONE = 0.02  # of one seed: two equally good methods differ by as much
 ECE = 0.05

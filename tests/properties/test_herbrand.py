@@ -5,7 +5,8 @@ from itertools import product
 import numpy as np
 from hypothesis import given
 
-from r2n.data.herbrand import HerbrandBase
+from r2n.data.herbrand import HerbrandBase, QueryPattern
+from r2n.data.knowledge_base import constant_ids
 from r2n.logic.language import Language
 from tests.oracles.grounding import GroundAtom, World
 from tests.strategies import ground_atoms, knowledge_of, named_atoms, worlds
@@ -72,3 +73,14 @@ def test_names_and_facts_come_back(world: World) -> None:
             assert rows == sorted(rows)
             found += [(predicate.name, *(knowledge.language.constants[i] for i in row)) for row in rows]
         assert sorted(found) == sorted(known)
+
+
+@given(languages())
+def test_all_rows_of_a_pattern_are_those_of_its_atoms(language: Language) -> None:
+    base = HerbrandBase(language)
+    for index, shape in enumerate(base.shapes):
+        for position in range(len(shape)):
+            pattern = QueryPattern.from_base(base, index, position)
+            expected = np.unique(pattern.located(np.arange(*pattern.bounds))[0])
+            np.testing.assert_array_equal(pattern.all_rows, expected)
+    assert constant_ids(language, language).tolist() == list(range(len(language.constants)))

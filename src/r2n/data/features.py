@@ -181,6 +181,34 @@ def pair_counts(bags: Bags, left: Pairs, right: Pairs) -> Float[np.ndarray, "pai
     return np.stack([jaccard, 2 * shared / np.maximum(total, 1), prefixes], 1).astype(np.float32)
 
 
+WORD_MATCHES = 4  # numbers of `word_matches`
+
+
+def word_matches(texts: Sequence[str], left: Pairs, right: Pairs) -> Float[np.ndarray, "pairs matches"]:
+    """How the words of two short texts match, whatever their order: four numbers.
+
+    How many words both have, how many others of one abbreviate a word of the other (`j` for `john`), how many are left
+    in both (each as log(1 + n)), and the Jaccard similarity of the trigrams of the texts with their spaces.
+    """
+    rows: list[int] = np.union1d(left, right).tolist()
+    words = {row: frozenset(words_of(texts[row])) for row in rows}
+    grams = {row: _trigrams(texts[row]) for row in rows}
+    found = np.zeros((len(left), WORD_MATCHES), np.float32)
+    for number, (i, j) in enumerate(zip(left.tolist(), right.tolist(), strict=True)):
+        one, other = words[i] - words[j], words[j] - words[i]
+        short = sum(any(a.startswith(b) or b.startswith(a) for b in other) for a in one)
+        left_over = max(0, len(one) - short) + max(0, len(other) - short)
+        either = len(grams[i] | grams[j])
+        same = len(grams[i] & grams[j]) / either if either else 0.0
+        found[number] = *np.log1p([len(words[i] & words[j]), short, left_over]), same
+    return found
+
+
+def _trigrams(text: str) -> frozenset[str]:
+    plain = f"  {_plain(text)} "
+    return frozenset(plain[i : i + TRIGRAM] for i in range(len(plain) - TRIGRAM + 1)) if plain.strip() else frozenset()
+
+
 Vectors = Float[np.ndarray, "rows *shape"]
 
 

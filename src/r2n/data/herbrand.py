@@ -191,6 +191,12 @@ class QueryPattern:
         first, end = self.bounds
         return (end - first) // max(1, self.candidates)
 
+    @property
+    def all_rows(self) -> Codes:
+        """All rows, ascending."""
+        block, offset = np.divmod(np.arange(self.rows_in_all), self.stride)
+        return self.bounds[0] + block * (self.stride * self.candidates) + offset
+
     def located(self, codes: Codes) -> tuple[Codes, Int64[np.ndarray, " _"]]:
         """The row of each of the predicate's atoms, and its index among the candidates."""
         index = (codes - self.bounds[0]) // self.stride % max(1, self.candidates)

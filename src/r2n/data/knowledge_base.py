@@ -575,6 +575,8 @@ def recoded(codes: Codes, old: HerbrandBase, new: HerbrandBase) -> Codes:
 
 def constant_ids(old: Language, new: Language) -> np.ndarray:
     """For each constant of a language its id in another, -1 where that lacks it; int64 (constants,)."""
+    if new is old:
+        return np.arange(len(old.constants))
     found = pc.index_in(pa.array(old.constants, pa.string()), value_set=pa.array(new.constants, pa.string()))
     return pc.fill_null(found, -1).to_numpy(zero_copy_only=False).astype(np.int64)
 

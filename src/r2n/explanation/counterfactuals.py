@@ -333,7 +333,7 @@ class FactChanges:
         """Whether facts only remove ground rules when they are not known, or known to be `false`."""
         knowledge, member = self.model.knowledge, self.model.members[0]
         adding = set(knowledge.candidates)  # the predicates whose facts may also add ground rules
-        is_full = member.source.full_graph is not None and member.model.counted is None
+        is_full = member.source.full_graph is not None and not member.model.counts_ground_rules
         for rule in knowledge.theory.rules if is_full else ():
             for literal in (literal for literal in rule.body if not literal.positive):
                 predicate = rule.atoms[literal.position].predicate
@@ -479,7 +479,7 @@ class Counterfactuals:
     def of_rules(self) -> tuple[Counterfactual, ...]:
         """The answers without each rule within reach."""
         first, graph = self.model.members[0], self.near.graph
-        if first.source.full_graph is None or first.model.counted is not None:
+        if first.source.full_graph is None or first.model.counts_ground_rules:
             names = self.rules[:MOST_REGROUNDED]
             logits = [mean_logits(self.model.networks_if(WhatIf(without_rule=n)), self.flip.codes) for n in names]
             return self._records("without rule", names, logits)

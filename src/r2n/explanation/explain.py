@@ -30,6 +30,7 @@ from r2n.logic.theory import Rule
 from r2n.network.factor_graph import known_truths
 from r2n.network.graph_sources import reachable_rules
 from r2n.network.mixture import NETWORK_ALONE, log_odds, rule_probabilities
+from r2n.network.regression import Regression
 from r2n.scoring import AtomLogits
 
 MOST_CANDIDATES = 5_000  # of a row, among which an atom may be the first
@@ -40,6 +41,10 @@ MOST_FACTS = 30_000  # with more, nothing is counted again
 COUNTED_ALIKE = (
     "rules are counted here: all ground rules of a rule that conclude the atom have the same effect; the first of the"
     " two beliefs is that without counted rules"
+)
+CLAUSES_ALIKE = (
+    "ground rules are counted by the input layer: all of one rule that decide the atom have the same effect, that of"
+    " one of them fewer"
 )
 MANY_FACTS = f"with more than {MOST_FACTS:,} facts, what would be said without one of them is not counted again"
 LAYERS_UNSEEN = "the ground rules of rules that are not counted are not shown"
@@ -66,6 +71,8 @@ def explain(
     is_counted = model.members[0].model.counted is not None
     top = 0 if is_counted and not depth else top
     make, compare = (_by_counts, _difference_by_counts) if is_counted else (_by_layers, _difference_by_layers)
+    if not near.layers and model.members[0].model.atom_embedding.reads_facts:
+        make, compare = _by_clauses, _difference_by_clauses
     found = make(model, near, flip, depth, top)
     listed = model.plain(np.concatenate([NO_CODES, *(part.codes for part in found.listed)]))
     facts = np.intersect1d(listed, model.knowledge.evidence.atoms)
@@ -78,7 +85,7 @@ def explain(
         reasons = tuple(_flat_reason(model, part, parts[part]) for part in ranked(list(parts), top))
         other = np.array([against])
         contrast = Contrast(model.names(other)[0], model.beliefs(other)[0], difference, reasons)
-    layers = [*found.layers, *[belief.logit] * is_counted]
+    layers = [*found.layers, *[belief.logit] * (is_counted or not found.layers)]
     probabilities = model.probability(np.array(layers, np.float64)).tolist()
     return Explanation(
         model.names(flip.codes[:1])[0],
@@ -202,6 +209,35 @@ def _difference_by_counts(model: ExplainedModel, code: int, other: int) -> "tupl
             effect = difference - (then[0] - then[1])
             found |= {RankedRule((number,), part.rule, codes, effect): one.code for codes in part.atoms}
     return difference, found
+
+
+def _clauses(model: ExplainedModel, code: int) -> "list[RankedRule]":
+    """The ground clauses that decide an atom, with their mean effects over the networks."""
+    found = list[list[RankedRule]]()
+    for member in model.members:
+        embedding = member.model.atom_embedding
+        assert isinstance(embedding, Regression)
+        found.append([RankedRule((0,), *part) for part in embedding.clauses(model.base, code)])
+    return [
+        replace(each[0], effect=float(np.mean([part.effect for part in each]))) for each in zip(*found, strict=True)
+    ]
+
+
+def _by_clauses(model: ExplainedModel, near: Neighbourhood, flip: Flip, _: int, top: int | None) -> _Found:
+    """By the ground clauses that the input layer counts; all other atoms of them are known."""
+    code, is_small = int(flip.codes[0]), len(model.knowledge.evidence) <= MOST_FACTS
+    shown = ranked(every := _clauses(model, code), top)
+    reasons, notes = tuple(_flat_reason(model, part, code) for part in shown), (CLAUSES_ALIKE,)
+    notes = notes if every else ("no ground rule decides it: the answer is that of the input layer",)
+    logits, listed = model.logits(flip.codes), shown if is_small else []
+    return _Found([], reasons, listed, (), logits, None, (*notes, *[MANY_FACTS] * (not is_small)))
+
+
+def _difference_by_clauses(model: ExplainedModel, code: int, other: int) -> "tuple[float, dict[RankedRule, int]]":
+    """The difference of two logits, and the ground clauses of both with their effects on it."""
+    first, second = model.logits(np.array([code, other])).tolist()
+    found = dict.fromkeys(_clauses(model, code), code)
+    return first - second, found | {replace(p, effect=-p.effect): other for p in _clauses(model, other)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -378,11 +414,7 @@ class Row:
         row, candidate = (int(part[0]) for part in pattern.located(np.array([code])))
         every = counts.at(index, position, np.array([row]))
         _, entries = every.index.entries(np.array([row]))
-        assert member.model.combination is not None
-        popularity = (member.weighting or member.model.combination.chosen).popularity
-        network = member.by(replace(NETWORK_ALONE, popularity=popularity)).rows(
-            index, position, every.pattern.given(np.array([row]))
-        )[0]
+        network = member.by(NETWORK_ALONE).rows(index, position, every.pattern.given(np.array([row])))[0]
         codes, evidence = row + every.pattern.stride * np.arange(every.pattern.candidates), member.evidence
         known = np.flatnonzero(np.isin(codes, evidence.atoms[evidence.truth]))
         return cls(_entries(every, entries, row), row, candidate, network, known)
@@ -406,7 +438,9 @@ class Row:
             probabilities = rule_probabilities(model.counted, made, np.array([self.row]))
             network = torch.from_numpy(self.network[None].copy()).to(probabilities.log_others)
             known = np.zeros(len(self.known), np.int64), self.known
-            logs = model.combination.mixed(network, known, probabilities, member.weighting)
+            assert member.mixture is not None
+            popularity = member.mixture.popularity(self.counts.pattern)
+            logs, _ = model.combination.mixed(network, known, probabilities, popularity, member.weighting)
         return float(log_odds(logs[0, self.candidate].double().cpu().numpy()[None])[0])
 
 

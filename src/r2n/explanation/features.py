@@ -23,6 +23,7 @@ from r2n.network.graph_sources import Ungrounded
 from r2n.network.input_layers import AtomEmbedding
 from r2n.network.pair_embedding import COUNTS, KINDS, PairBatch, PairEmbedding
 from r2n.network.r2n import R2N
+from r2n.network.regression import Regression
 from r2n.scoring import AtomLogits
 
 WORDS_OF_A_BAG = 256
@@ -90,7 +91,10 @@ class VariedInput:
         memo[id(model.constants.row_of)] = learned
         if isinstance(model.atom_embedding, PairEmbedding):
             memo[id(model.atom_embedding.row_of)] = torch.stack([*rows_of, learned])
-        return cls(*deepcopy(parts, memo))
+        made = cls(*deepcopy(parts, memo))
+        if isinstance(made.atom_embedding, Regression):
+            made.atom_embedding.same_as = torch.cat([torch.arange(count), like[len(own) :]])
+        return made
 
     def embed(
         self, predicates: Int64[np.ndarray, " atoms"], arguments: Int64[np.ndarray, "atoms positions"]

@@ -499,8 +499,7 @@ class RowCounts:
         if found is not None and not len(new):
             return found
         if asked == MOST_ASKED_ROWS or len(new) > pattern.rows_in_all // 2:  # one by one would take longer
-            first, end = pattern.bounds
-            new = np.setdiff1d(pattern.located(np.arange(first, end))[0], known)
+            new = np.setdiff1d(pattern.all_rows, known, assume_unique=True)
         counted = self._counted(pattern, new)
         if found is not None:
             columns = (np.concatenate([getattr(part, name) for part in (found, counted)]) for name in COLUMNS)

@@ -35,6 +35,7 @@ from r2n.logic.language import Language
 from r2n.logic.theory import Theory
 from r2n.network.constant_embedding import ModuleChannel
 from r2n.network.r2n import R2N
+from r2n.network.regression import Regression
 from r2n.options import ModelOptions
 
 Given = str | Path | Table | Evidence | object
@@ -256,6 +257,8 @@ def with_features(trained: R2N, training: KnowledgeBase, now: KnowledgeBase, opt
         what = "the new constants do not fit the features that the network was trained on"
         hint = "give features to the new constants of a domain as its other constants have them"
         raise ConfigError(what, hint=hint) from error
+    if isinstance(model.atom_embedding, Regression):
+        model.atom_embedding.know(now)
     has_vector = ids >= 0
     for part in now.features.values():
         has_vector[torch.from_numpy(part.constants)] = True

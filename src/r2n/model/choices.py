@@ -11,6 +11,7 @@ from r2n.data.knowledge_base import KnowledgeBase, as_trained
 from r2n.data.problem import Problem
 from r2n.data.validation import contradictions
 from r2n.errors import counted
+from r2n.grounding.clauses import deciding_rules
 from r2n.grounding.counting import is_counted
 from r2n.grounding.store import Store
 from r2n.grounding.strategies import chosen_strategy
@@ -19,6 +20,7 @@ from r2n.training.negatives import count_negatives, labelled_shares
 
 MANY_NEGATIVES = 200_000  # corruptions of all facts: above, one step over all of them takes seconds
 MANY_CONSTANTS = 15_000  # above, a step compares facts with some constants instead of all
+MINUTES = 60
 FEWEST_FACTS = 50  # of a small graph that is asked row by row
 FEW_FACTS = 1000  # below, vectors of constants that only add to rules are held smaller
 FEW_LABELS = 10  # true facts to a false one: above, the false facts of a pair are not all its negatives
@@ -69,7 +71,7 @@ def alternatives(problem: Problem, options: Options, *, has_encoders: bool = Fal
     found = []
     for recipe in recipes:
         made: list[Choice] = []
-        for choice in recipe:
+        for choice in {choice.key: choice for choice in recipe}.values():  # the last choice of an option counts
             section, _, key = choice.key.partition(".")
             current = getattr(options, section)
             if key not in current.model_fields_set and getattr(current, key) != choice.value:
@@ -77,6 +79,15 @@ def alternatives(problem: Problem, options: Options, *, has_encoders: bool = Fal
         made = _withdrawn(problem, options, made)
         found.append((_with_choices(options, made), tuple(made)))
     return found
+
+
+def with_budget(chosen: Chosen, given: Options) -> Chosen:
+    """A choice with the most minutes of a training, if nobody set these or the epochs."""
+    options, choices = chosen
+    if given.training.model_fields_set & {"minutes", "epochs"}:
+        return chosen
+    budget = Choice("training.minutes", MINUTES, "the most that a network is trained")
+    return _with_choices(options, [budget]), (*choices, budget)
 
 
 def _asks_for_chains(problem: Problem) -> bool:
@@ -175,9 +186,9 @@ def _for_rows(problem: Problem, options: Options) -> Iterator[Choice]:
 
 def _for_labels(problem: Problem, options: Options, *, has_encoders: bool) -> Iterator[Choice]:
     """What is asked as false: labelled facts, and where facts exclude others, which is read off the facts."""
-    are_attributes = not has_encoders and _reads_off_attributes(problem, options)
-    if are_attributes:
-        yield from _for_attributes(problem, options)
+    is_read_off = not has_encoders and _reads_off_attributes(problem, options)
+    attributes = list(_for_attributes(problem, options)) if is_read_off else []
+    yield from attributes
     labels_only, training = options.training.labels_only, options.training
     settled = training.model_fields_set & {"corrupted_positions", "negatives", "labels_only"}
     if not training.compares_facts and not settled:
@@ -194,7 +205,8 @@ def _for_labels(problem: Problem, options: Options, *, has_encoders: bool) -> It
     elif positions := corrupted_positions(problem.knowledge, labels_only):
         yield Choice("training.corrupted_positions", positions, "the other positions of a fact take several constants")
     reads_rules = options.model.has_layers and options.model.rules == "layers" and problem.knowledge.theory.rules
-    if reads_rules and not options.grounding.model_fields_set & {"strategy", "kept"}:
+    is_without = ("model.reasoner", "none") in [(choice.key, choice.value) for choice in attributes]
+    if reads_rules and not is_without and not options.grounding.model_fields_set & {"strategy", "kept"}:
         knowledge = as_trained(problem.knowledge, options.grounding)
         sampling = training.model_copy(update={"labels_only": labels_only})
         open_atoms = problem.train.atoms[~closed_atoms(knowledge.base, problem.train.atoms)]
@@ -203,7 +215,7 @@ def _for_labels(problem: Problem, options: Options, *, has_encoders: bool) -> It
             asked = problem.valid.atoms[~closed_atoms(knowledge.base, problem.valid.atoms)]
         atoms = len(open_atoms) + count_negatives(knowledge.base, knowledge.evidence, sampling)
         store = Store(knowledge, asks_closed=training.reads_closed)
-        believes = are_attributes and bool(problem.knowledge.features)
+        believes = is_read_off and bool(problem.knowledge.features)
         yield Choice("grounding.strategy", *chosen_strategy(store, asked, options.grounding, atoms, believes=believes))
 
 
@@ -227,7 +239,8 @@ MOST_VALUES = 50  # constants that a functional predicate gives to others
 
 
 def _reads_off_attributes(problem: Problem, options: Options, *, of_pairs: bool = True) -> bool:
-    """Whether all that is asked are attributes: of one constant, one of few values, or (`of_pairs`) of described pairs.
+    """Whether all that is asked are attributes: of one constant, one of few values, or (`of_pairs`) of a pair: with
+    features, or with labelled negatives and rules that decide it.
 
     A vector that is learned for a constant has then nothing to learn from but the label that it is asked for.
     """
@@ -240,12 +253,21 @@ def _reads_off_attributes(problem: Problem, options: Options, *, of_pairs: bool 
     codes = np.concatenate([knowledge.evidence.atoms, *(queries.atoms for queries in problem.queries.values())])
     asked = np.unique(base.decode(codes[~closed_atoms(base, codes)])[0]).tolist()
     described = {name for name, features in knowledge.features.items() if len(features)}
+    decided = decided_predicates(problem)
     for predicate in (base.language.predicates[i] for i in asked):
         is_value = predicate.functional and len(base.language.members(predicate.domains[-1])) <= MOST_VALUES
         are_described = all(domain.name in described for domain in predicate.domains)
-        if not (predicate.arity == 1 or is_value or (of_pairs and predicate.arity == 2 and are_described)):
+        is_read = of_pairs and (predicate.name in decided or (predicate.arity == 2 and are_described))
+        if not (predicate.arity == 1 or is_value or is_read):
             return False
     return bool(asked)
+
+
+def decided_predicates(problem: Problem) -> set[str]:
+    """Predicates of several constants, with labels of both kinds, that the rules' clauses decide."""
+    language, theory = problem.knowledge.language, problem.knowledge.theory
+    labelled = (language.predicate(name) for name in labelled_predicates(problem.knowledge))
+    return {p.name for p in labelled if p.arity > 1 and not p.functional and deciding_rules(theory, p.name)}
 
 
 def _for_attributes(problem: Problem, options: Options) -> Iterator[Choice]:
@@ -254,6 +276,14 @@ def _for_attributes(problem: Problem, options: Options) -> Iterator[Choice]:
     yield Choice("model.input", "regression", why)
     if not problem.knowledge.theory.rules:
         yield Choice("model.reasoner", "none", "there is no rule")
+        yield Choice("training.epochs", 1, "the regression is fitted before the training")
+        return
+    base, evidence = problem.knowledge.base, problem.knowledge.evidence
+    codes = np.concatenate([problem.train.atoms, *(queries.atoms for queries in problem.queries.values())])
+    asked = np.unique(base.decode(codes[~closed_atoms(base, codes)])[0]).tolist()
+    if {base.language.predicates[i].name for i in asked} <= decided_predicates(problem):
+        reason = "the regression counts how many ground clauses decide each atom"
+        yield Choice("model.reasoner", "none", reason)
         yield Choice("training.epochs", 1, "the regression is fitted before the training")
         return
     yield Choice("model.reasoner", "mean-field", "each rule has weights, learned from labels that are hidden")

@@ -172,9 +172,10 @@ class Model:
     def networks(self) -> tuple[R2N, ...]:
         """The networks, for the language as it is now; the weights are always the trained ones."""
         language = self.problem.knowledge.language
-        if language is self.changed.trained:
+        reads_facts = self._is_changed and self.trained_networks[0].atom_embedding.reads_facts
+        if language is self.changed.trained and not reads_facts:
             return self.trained_networks
-        if not self.knowledge.features or self.trained_networks[0].evidence_input == "only":
+        if not (self.knowledge.features or reads_facts) or self.trained_networks[0].evidence_input == "only":
             ids = torch.from_numpy(constant_ids(language, self.changed.trained))
             return tuple(network.on_base(self.knowledge.base, ids) for network in self.trained_networks)
         made = self.options.model

@@ -27,7 +27,7 @@ from r2n.mining.mine import KINDS, Constraint, Forbidden, mine_constraints
 from r2n.model.choices import FEW_LABELS, choose_options, corrupted_positions, labelled_predicates
 from r2n.model.memory import check_graph, check_memory, check_training, make_device, make_source
 from r2n.network.graph_sources import GraphSource, Ungrounded
-from r2n.network.mixture import NETWORK_ALONE, PLAIN_WEIGHTINGS, RULES_ALONE, WEIGHTINGS
+from r2n.network.mixture import NETWORK_ALONE, RULES_ALONE, WEIGHTINGS
 from r2n.network.r2n import R2N
 from r2n.network.regression import Regression
 from r2n.options import MOST_WHOLE, Options, TrainingOptions
@@ -236,7 +236,6 @@ def has_weaker_filter(problem: Problem) -> bool:
 
 
 QUERIES_TO_CHOOSE_BY = 10_000
-CHEAP_CHOICE = 1_000_000  # candidates of the validation queries
 MOST_NETWORKS = 100
 SMALL_GRAPH = 50_000  # ground rules: below, a second thread costs more than it gives
 
@@ -424,7 +423,8 @@ def _run_of_seed(made: _Made, seed: int, encoders: Encoders, progress: Progress,
     embedding = model.atom_embedding
     if isinstance(embedding, Regression):
         progress("fit features", 0, 0)
-        embedding.fit(model.base, *batches.asked(torch.Generator().manual_seed(seed)))
+        queries = np.concatenate([np.zeros(0, np.int64), *(part.atoms for part in problem.queries.values())])
+        embedding.fit(model.base, *batches.asked(torch.Generator().manual_seed(seed)), queries)
     rule_batches = finalize = None
     if model.counted is not None and source.counts is not None:
         progress("count", 0, 0)
@@ -442,19 +442,12 @@ def _run_of_seed(made: _Made, seed: int, encoders: Encoders, progress: Progress,
 
 
 def choose_weighting(problem: Problem, logits: AtomLogits, model: R2N) -> None:
-    """Combine network and counted rules by the weighting that is best on (a sample of) the validation queries.
-
-    If these have many candidates, popularity is tried with the best of the others alone.
-    """
+    """Combine network and counted rules by the weighting that is best on (a sample of) the validation queries."""
     assert model.combination is not None
     sample = QUERIES_TO_CHOOSE_BY if problem.valid.truth.all() else None  # only a ranking is sampled
     metric, logits = _validation_metric(problem, sample), logits.again()
-    is_cheap = len(problem.valid) * len(problem.knowledge.language.constants) < CHEAP_CHOICE
-    found = [metric(logits.by(weighting)) for weighting in (WEIGHTINGS if is_cheap else PLAIN_WEIGHTINGS)]
-    best = int(np.nan_to_num(found, nan=-1.0).argmax())  # the first of equals
-    if not is_cheap and metric(logits.by(WEIGHTINGS[best + len(PLAIN_WEIGHTINGS)])) > found[best]:
-        best += len(PLAIN_WEIGHTINGS)
-    model.combination.way.fill_(best)
+    found = np.nan_to_num([metric(logits.by(weighting)) for weighting in WEIGHTINGS], nan=-1.0)
+    model.combination.way.fill_(int(found.argmax()))  # the first of equals
 
 
 def _validation_metric(problem: Problem, sample: int | None = None) -> Callable[[AtomLogits], float]:

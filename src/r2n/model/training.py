@@ -21,7 +21,7 @@ from r2n.datasets.benchmarks import load
 from r2n.errors import CheckpointError, ConfigError, R2NError, counted, refusing
 from r2n.files import take_away
 from r2n.model.calibration import calibrate, keep_calibration, read_calibration
-from r2n.model.choices import alternatives, choose_options
+from r2n.model.choices import alternatives, choose_options, with_budget
 from r2n.model.model import Model
 from r2n.model.preflight import cost_warnings, mining_notes, preflight_warnings
 from r2n.model.processes import follows_elsewhere, together
@@ -347,10 +347,21 @@ def train(
             for epoch in train_in(folder, run, resume=resume, checkpoint_seconds=seconds, progress=shown, group=group):
                 if callback is not None:
                     callback(epoch)
+            _tell_stops(run, notify)
         if compares and (why := train_without_reasoning(folder, run, loaded, shown)) is not None:
             notify("note", f"the results are not compared with the input layer without rules: {why}")
     model = Model.from_run(run, read_calibration(RunFolder(folder), run.seeds), folder)
     return replace(model, chosen=chosen, temporary=temporary)
+
+
+def _tell_stops(run: Run, notify: Notify) -> None:
+    """Say which networks were trained for all of their minutes."""
+    for member in run.trained or [run]:
+        trainer = member.trainer
+        if trainer.is_out_of_time and trainer.epoch < trainer.epochs:
+            done = f"{trainer.epoch:,} of {counted(trainer.epochs, 'epoch')}"
+            over = f"training.minutes = {trainer.options.minutes:g} are over"
+            notify("note", f"the training of seed {member.seed} stopped after {done}: {over}")
 
 
 def _with_choices(
@@ -371,14 +382,15 @@ def _with_choices(
         return spec, None
     found = alternatives(problem, spec.options, has_encoders=bool(encoders))
     scores = []
-    for number, (options, _) in enumerate(found if len(found) > 1 and not is_shared else [], start=1):
+    tried = [with_budget(each, spec.options)[0] for each in found]
+    for number, options in enumerate(tried if len(found) > 1 and not is_shared else [], start=1):
         notify("note", f"trained to choose, {number} of {len(found)}: {_summary(options)}")
         run = replace(spec, options=options, ensemble=1).prepared(problem, progress, encoders)
         for epoch in run.trainer:
             progress(f"choose {number} of {len(found)}", epoch.number, run.trainer.epochs)
         scores.append(valid_score(run))
         notify("note", f"its validation score: {scores[-1]:.3f}")
-    options, choices = found[int(np.argmax(scores)) if scores else 0]
+    options, choices = with_budget(found[int(np.argmax(scores)) if scores else 0], spec.options)
     for choice in choices:
         notify("chosen", str(choice))
     for text in (*preflight_warnings(problem, options), *cost_warnings(problem, options)):
@@ -413,7 +425,8 @@ def follow_elsewhere(
     folder = out or usual_folder(loaded.name, seed or 0)
     spec = training_spec(folder, loaded.options, change, seed, ensemble=ensemble, resume=resume, memory=memory)
     if spec.is_new:
-        spec = replace(spec, options=choose_options(loaded, spec.options)[0])
+        chosen = with_budget(choose_options(loaded, spec.options), spec.options)
+        spec = replace(spec, options=chosen[0])
     with together(devices, spec.options.training, _follow, problem, spec) as group:
         _follow(group, problem, spec)
     return True

@@ -64,6 +64,7 @@ class AtomEmbedding(nn.Module, ABC):
 
     constant_dim: int
     dim: int
+    reads_facts = False  # what is known of other atoms is part of the embedding
     tells_labels = True  # training may have written an atom's label into its embedding: masking hides both
 
     @property

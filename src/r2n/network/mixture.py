@@ -44,7 +44,7 @@ def log_sum(values: Float[Tensor, " values"], groups: Int64[Tensor, " values"], 
 class Weighting:
     """How network and counted rules are mixed: their probabilities, their logs, or the rules alone.
 
-    With `popularity`, a candidate counts the more in the network's part, the more known facts it stands in.
+    `popularity` is the share that the network leaves to how often a candidate stands in known facts.
     """
 
     kind: Literal["mixture", "sum", "rules"]
@@ -52,10 +52,10 @@ class Weighting:
     popularity: float = 0.0
 
     def __str__(self) -> str:
-        if self.popularity:
-            return f"{replace(self, popularity=0.0)}, with the popularity of candidates"
         if self.kind == "rules":
             return "rules alone"
+        if self.popularity:
+            return f"{replace(self, popularity=0.0)}, {self.popularity:.0%} of the rest by popularity"
         if self.kind == "mixture" and not self.value:
             return "without counted rules"
         if self.kind == "sum":
@@ -63,14 +63,15 @@ class Weighting:
         return f"mixture, {self.value:.0%} by the rules"
 
 
-PLAIN_WEIGHTINGS = (
+WEIGHTINGS = (
     Weighting("mixture", 0.5),
     *(Weighting("mixture", value) for value in (0.0, 0.05, 0.2, 0.35, 0.65, 0.8, 0.95)),
     *(Weighting("sum", value) for value in (0.5, 1.0, 2.0, 4.0)),
+    *(Weighting("mixture", value, popularity) for value in (0.2, 0.5, 0.8) for popularity in (0.2, 0.6)),
 )
-WEIGHTINGS = (*PLAIN_WEIGHTINGS, *(replace(weighting, popularity=1.0) for weighting in PLAIN_WEIGHTINGS))
-"""The first is the default; each is there with and without popularity."""
+"""The first is the default."""
 
+UNSURE = 1e-6  # the rounding of a logit
 NETWORK_ALONE, RULES_ALONE = Weighting("mixture", 0.0), Weighting("rules")
 
 
@@ -128,9 +129,11 @@ class Combination(nn.Module):
         network: Float[Tensor, "rows candidates"],
         known: tuple[Int64[np.ndarray, " known"], Int64[np.ndarray, " known"]],
         rules: RuleProbabilities,
+        popularity: Float[Tensor, " candidates"],
         weighting: Weighting | None = None,
-    ) -> Float[Tensor, "rows candidates"]:
-        """The logs of the candidates' probabilities; `known` are the rows and indices of known facts.
+    ) -> tuple[Float[Tensor, "rows candidates"], Float[Tensor, "rows totals"]]:
+        """The logs of the candidates' probabilities, and the totals that `mixed_atoms` reads; `known` are the rows and
+        indices of known facts, `popularity` logs of probabilities.
 
         `network` holds logits, and is overwritten. `weighting` replaces the chosen one.
         """
@@ -139,29 +142,64 @@ class Combination(nn.Module):
             left = (network.shape[1] - torch.bincount(rules.rows, minlength=len(network))).clamp(min=1)
             logs = (rules.log_others - torch.log(left)).unsqueeze(1).expand_as(network).clone()
             logs[at] = rules.log_probabilities
-            return logs
-        logs = network.sub_(_log_total(network, known))
+            return logs, logs.new_zeros(len(logs), 0)
+        totals = [_log_total(network, known)]
+        logs = network.sub_(totals[-1])
+        if weighting.popularity:
+            logs = _blended(logs, popularity, weighting)
+            totals.append(_log_total(logs, known))
+            logs.sub_(totals[-1])
         if weighting.kind == "sum":
             logs.mul_(weighting.value)
             logs[at] += softplus(rules.log_odds)
-            logs.sub_(_log_total(logs, known))
+            totals.append(_log_total(logs, known))
+            logs.sub_(totals[-1])
         elif weighting.value:
             logs.add_(np.log1p(-weighting.value))
             logs[at] = torch.logaddexp(logs[at], rules.log_probabilities + np.log(weighting.value))
+        return logs, torch.cat(totals, dim=1)
+
+    def mixed_atoms(
+        self,
+        network: Float[Tensor, " atoms"],
+        totals: Float[Tensor, "atoms totals"],
+        rules: tuple[Int64[Tensor, " reached"], Float[Tensor, " reached"], Float[Tensor, " reached"]],
+        popularity: Float[Tensor, " atoms"],
+        weighting: Weighting | None = None,
+    ) -> Float[Tensor, " atoms"]:
+        """The same of single atoms, by the `totals` of their rows; `rules`: which atoms some rule concludes, with the
+        logs of their probabilities, and of their odds.
+        """
+        weighting, (at, log_probabilities, log_odds) = weighting or self.chosen, rules
+        left = iter(totals.unbind(1))
+        logs = network - next(left)
+        if weighting.popularity:
+            logs = _blended(logs, popularity, weighting) - next(left)
+        if weighting.kind == "sum":
+            logs = (logs * weighting.value).index_add(0, at, softplus(log_odds)) - next(left)
+        elif weighting.value:
+            logs = logs + np.log1p(-weighting.value)
+            logs[at] = torch.logaddexp(logs[at], log_probabilities + np.log(weighting.value))
         return logs
 
 
+def _blended(logs: Tensor, popularity: Tensor, weighting: Weighting) -> Tensor:
+    """The logs of probabilities, of which popularity gives a share."""
+    share = weighting.popularity
+    return torch.logaddexp(logs + np.log1p(-share), popularity.to(logs) + np.log(share))
+
+
 def log_odds(logs: Float64[np.ndarray, " *_"]) -> Float64[np.ndarray, " *_"]:
-    """The logits of probabilities given by their logs; one that rounding makes 1 has the logit of 1 - 1e-15.
+    """The logits of probabilities given by their logs; one that rounding may make 1 has the logit of 1 - `UNSURE`.
 
     A known fact may have more than all of the others together: its log is added to that.
     """
-    return logs - np.log(-np.expm1(np.minimum(logs, -1e-15)))
+    return logs - np.log(-np.expm1(np.minimum(logs, -UNSURE)))
 
 
 def from_log_odds(logits: Float64[np.ndarray, " *_"]) -> Float64[np.ndarray, " *_"]:
     """The logs of probabilities given by their logits."""
-    return np.maximum(-np.logaddexp(0.0, -logits), logits + np.log(1e-15))
+    return np.maximum(-np.logaddexp(0.0, -logits), logits + np.log(UNSURE))
 
 
 def _log_total(logits: Tensor, known: tuple[np.ndarray, np.ndarray]) -> Tensor:

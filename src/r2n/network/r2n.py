@@ -121,6 +121,11 @@ class R2N(nn.Module):
         """The device of the weights."""
         return self.constants.vectors.device
 
+    @property
+    def counts_ground_rules(self) -> bool:
+        """Whether ground rules are counted: as scores of their own, or by the input layer."""
+        return self.counted is not None or self.atom_embedding.reads_facts
+
     def collate(self, graph: FactorGraph, kind: Literal["auto"] | Kind = "auto") -> GraphBatch:
         """A graph as this network reads it, on its device; `auto` takes the kind `grid` if that computes the same."""
         reads_more = any(part is not None for part in (self.known, self.belief_input, self.trained_ids))

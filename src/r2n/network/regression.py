@@ -1,19 +1,21 @@
-"""Emb^0(a) from a logistic regression on the constants' features, fitted before the training."""
+"""Emb^0(a) from a logistic regression on constants' features and counted clauses, fitted before the training."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from zlib import crc32
 
 import numpy as np
 import torch
 from jaxtyping import Float, Int64
-from scipy.sparse import csr_array, hstack
+from scipy.sparse import csr_array, hstack, vstack
 from torch import Tensor, nn
 
-from r2n.data.features import pair_counts
-from r2n.data.herbrand import Codes, HerbrandBase
-from r2n.data.knowledge_base import KnowledgeBase
+from r2n.data.features import WORD_MATCHES, pair_counts, word_matches
+from r2n.data.herbrand import Codes, HerbrandBase, closed_atoms
+from r2n.data.knowledge_base import Evidence, KnowledgeBase
+from r2n.grounding.clauses import DecidedAtoms
 from r2n.logic.language import Predicate
+from r2n.logic.theory import Rule
 from r2n.network.constant_embedding import Channel, ConstantEmbedding, ModuleChannel, VectorChannel, WordChannel
 from r2n.network.input_layers import AtomEmbedding
 from r2n.network.pair_embedding import COUNTS
@@ -24,12 +26,15 @@ FOLDS = 5
 MOST_VALUES = 50  # of a position, each with weights of its own
 MOST_EXAMPLES = 50_000  # of a predicate and a truth
 STRENGTHS = np.logspace(-4, 3, 8)  # C of scikit-learn: the inverse of the penalty
+NO_CODES = np.zeros(0, np.int64)
 FEWEST = 3  # examples of each truth
 
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """What a predicate's regression reads: a channel (by number) at one position, or compared at two."""
+    """What a predicate's regression reads: a channel (by number) at one position or compared at two, or (no position)
+    how many ground clauses of each rule decide the atom.
+    """
 
     channel: int
     positions: tuple[int, ...]
@@ -37,7 +42,7 @@ class Input:
     @property
     def key(self) -> str:
         """A name for its weights."""
-        return f"channel{self.channel}-" + "".join(f"at{i}" for i in self.positions)
+        return f"channel{self.channel}-" + "".join(f"at{i}" for i in self.positions) if self.positions else "rules"
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,13 +69,15 @@ class Regression(AtomEmbedding):
 
     A predicate has weights for the features at each of its positions, or for comparisons of two constants' features if
     both positions have the same. If one more position has few constants, each of these has its own weights, and for a
-    functional predicate they exclude each other. The weights are fitted once for each of `FOLDS` parts of the labelled
-    first constants, on the others, and once on all: a training atom is read by weights that never saw its label, any
-    other atom by the last. So the layers above learn how far the regression is to be trusted. Learned with them is a
-    shift of each predicate's logit: rules that speak for every atom alike say less than they seem to.
+    functional predicate they exclude each other. Of other predicates of several positions, it also reads how many
+    ground clauses decide the atom. The weights are fitted once for each of `FOLDS` parts of the labelled first
+    constants, on the others, and once on all: a training atom is read by weights that never saw its label, any other
+    atom by the last. So the layers above learn how far the regression is to be trusted. Learned with them is a shift
+    of each predicate's logit: rules that speak for every atom alike say less than they seem to.
     """
 
     fold_of: Tensor
+    same_as: Tensor | None = None  # of copies of constants with other features: whose labels and clauses they have
     tells_labels = False
 
     def __init__(
@@ -92,25 +99,54 @@ class Regression(AtomEmbedding):
         self.fold_of[torch.from_numpy(labelled)] = torch.tensor(
             [crc32(names[i].encode()) % FOLDS for i in labelled], dtype=torch.int64
         )
+        self.decided = dict[int, DecidedAtoms]()
         self.inputs, self.value_of = dict[int, tuple[Input, ...]](), dict[int, tuple[int, Int64[np.ndarray, " _"]]]()
         self.weights = nn.ParameterDict()
         self.is_functional = [predicate.functional for predicate in language.predicates]
         for i, predicate in enumerate(language.predicates):
             self._add(i, predicate, knowledge)
 
+    def know(self, knowledge: KnowledgeBase) -> None:
+        """Count in other facts from now on."""
+        self.decided = {i: DecidedAtoms(knowledge, part.predicate) for i, part in self.decided.items()}
+
+    def clauses(self, base: HerbrandBase, code: int) -> list[tuple[Rule, Int64[np.ndarray, " positions"], float]]:
+        """The ground clauses that decide an atom, and what the logit loses without one of them."""
+        index, arguments = base.decode(np.array([code]))
+        decided = self.decided.get(int(index[0]))
+        if decided is None:
+            return []
+        own = torch.from_numpy(arguments[:, : decided.predicate.arity])
+        (block,) = self.collate(torch.from_numpy(index), own, ConstantEmbedding(0, 1, dropout=0.0)).blocks
+        grounded, found = decided.ground_clauses(code), []
+        for j, (rule, atoms) in enumerate(zip(decided.rules, grounded, strict=True)):
+            fewer = block.inputs[-1].clone()
+            fewer[0, j] = np.log1p(max(0, len(atoms) - 1))
+            less = replace(block, inputs=(*block.inputs[:-1], fewer))
+            effect = float(self._logits(block)[0] - self._logits(less)[0]) if len(atoms) else 0.0
+            found += [(rule, codes, effect) for codes in atoms]
+        return found
+
     def _add(self, index: int, predicate: Predicate, knowledge: KnowledgeBase) -> None:
-        """The inputs and weights of a predicate, unless it has no features or is closed."""
+        """The inputs and weights of a predicate, unless it is closed or has neither features nor rules."""
         language = knowledge.language
         members = [language.members(domain) for domain in predicate.domains]
         has = np.array(
             [[bool((c.row_of[torch.from_numpy(m)] >= 0).any()) for m in members] for c in self._read], bool
         ).reshape(len(self._read), len(members))
-        if predicate.closed or not has.any():
+        is_decided = not predicate.closed and len(members) > 1 and not predicate.functional
+        decided = DecidedAtoms(knowledge, predicate) if is_decided else None
+        rules = 0 if decided is None else len(decided.rules)
+        if predicate.closed or not (has.any() or rules):
             return
         same = [c for c in range(len(has)) if len(members) == 2 and has[c].all()]
         found = [Input(c, (0, 1)) for c in same]
         found += [Input(c, (i,)) for c in range(len(has)) if c not in same for i in np.flatnonzero(has[c]).tolist()]
-        plain = [i for i in range(len(members)) if not has[:, i].any()]
+        if decided is not None and rules:
+            self.decided[index] = decided
+            self.reads_facts = True
+            found.append(Input(-1, ()))
+        plain = [i for i in range(len(members)) if has.any() and not has[:, i].any()]
         outputs = 1
         if len(plain) == 1 and len(members[plain[0]]) <= MOST_VALUES:
             (position,) = plain
@@ -118,7 +154,8 @@ class Regression(AtomEmbedding):
             self.value_of[index] = position, np.sort(members[position])
         self.inputs[index] = tuple(found)
         for part in found:
-            size = self._read[part.channel].size if len(part.positions) == 1 else self._compared(part.channel)
+            sizes = (lambda _: rules), (lambda c: self._read[c].size), self._compared
+            size = sizes[len(part.positions)](part.channel)
             weight = nn.Parameter(torch.zeros(size, outputs * (FOLDS + 1)), requires_grad=False)
             self.weights[f"{index}-{part.key}"] = weight
         self.weights[f"{index}-bias"] = nn.Parameter(torch.zeros(1, outputs * (FOLDS + 1)), requires_grad=False)
@@ -131,7 +168,9 @@ class Regression(AtomEmbedding):
     def _compared(self, channel: int) -> int:
         """How many comparisons of two constants a channel gives."""
         part = self._read[channel]
-        return COUNTS if isinstance(part, WordChannel) else 2 * part.size
+        if isinstance(part, WordChannel):
+            return COUNTS + WORD_MATCHES * (part.bags.token == "char")
+        return 2 * part.size
 
     def collate(
         self,
@@ -146,17 +185,23 @@ class Regression(AtomEmbedding):
             if not len(atoms):
                 continue
             own = arguments[atoms]
+            same = own if self.same_as is None else self.same_as[own]
             read = []
             for part in inputs:
+                if not part.positions:
+                    decided = self.decided[index]
+                    codes = decided.knowledge.base.encode(decided.predicate, same.numpy())
+                    read.append(torch.from_numpy(decided.counts(codes)))
+                    continue
                 channel = self._read[part.channel]
                 rows = channel.row_of[own[:, list(part.positions)]]
                 read.append(rows[:, 0] if len(part.positions) == 1 else _comparisons(channel, rows))
             position, values = self.value_of.get(index, (0, np.zeros(0, np.int64)))
             value = (
-                torch.from_numpy(np.searchsorted(values, own[:, position].numpy())) if len(values) else own[:, 0] * 0
+                torch.from_numpy(np.searchsorted(values, same[:, position].numpy())) if len(values) else own[:, 0] * 0
             )
             value = value.clamp(max=max(0, len(values) - 1))
-            blocks.append(Block(index, atoms, tuple(read), value, self.fold_of[own[:, 0]]))
+            blocks.append(Block(index, atoms, tuple(read), value, self.fold_of[same[:, 0]]))
         return RegressionBatch(predicates, tuple(blocks))
 
     def forward(self, atoms: RegressionBatch, constants: ConstantEmbedding) -> Float[Tensor, "atoms dim"]:
@@ -173,10 +218,11 @@ class Regression(AtomEmbedding):
         """The logits of the atoms of one predicate."""
         total = self.weights[f"{block.predicate}-bias"].expand(len(block.atoms), -1)
         for part, rows in zip(self.inputs[block.predicate], block.inputs, strict=True):
-            channel, weight = self._read[part.channel], self.weights[f"{block.predicate}-{part.key}"]
-            if len(part.positions) > 1:
+            weight = self.weights[f"{block.predicate}-{part.key}"]
+            if len(part.positions) != 1:
                 total = total + rows @ weight
                 continue
+            channel = self._read[part.channel]
             table = channel.times(weight, None) if isinstance(channel, WordChannel) else channel.vectors @ weight
             total = total + torch.where((rows >= 0).unsqueeze(1), table[rows.clamp(min=0)], 0.0)
         found = total.unflatten(1, (-1, FOLDS + 1))
@@ -192,8 +238,12 @@ class Regression(AtomEmbedding):
         """The regression's logit."""
         return embedding[:, -1]
 
-    def fit(self, base: HerbrandBase, true: Codes, false: Codes) -> None:
-        """Fit the weights to the atoms that training asks for; held-out loss chooses the penalty."""
+    def fit(self, base: HerbrandBase, true: Codes, false: Codes, queries: Codes = NO_CODES) -> None:
+        """Fit the weights to the atoms that training asks for; held-out loss chooses the penalty.
+
+        Ground clauses are counted twice for each atom: without its own label, and without all labels of its part. As
+        many of the `queries` have a first constant that training labels, as much does the first way weigh.
+        """
         dice = np.random.default_rng(0)
         bounds = [(np.searchsorted(part, base.offsets)) for part in (true, false)]
         for index in self.inputs:
@@ -205,17 +255,47 @@ class Regression(AtomEmbedding):
             labels = np.repeat([1, 0], [len(part) for part in parts])
             empty = torch.full((len(labels),), index)
             (block,) = self.collate(empty, torch.from_numpy(arguments), ConstantEmbedding(0, 1, dropout=0.0)).blocks
-            self._fit_predicate(block, labels)
+            design, weights = self._design(block), np.ones(len(labels))
+            asked = queries[(queries >= base.offsets[index]) & (queries < base.offsets[index + 1])]
+            share = float((self.fold_of[base.decode(asked)[1][:, 0]] >= 0).float().mean()) if len(asked) else 0.5
+            if index in self.decided and share < 1:
+                hidden = self._without_own_part(block, base.encode(base.language.predicates[index], arguments))
+                design = csr_array(vstack([design, self._design(hidden)], format="csr"))
+                twice = {name: getattr(block, name).repeat(2) for name in ("atoms", "values", "folds")}
+                block = replace(block, **twice)
+                labels, weights = np.tile(labels, 2), np.repeat([share, 1 - share], len(labels))
+            self._fit_predicate(block, design, labels, weights)
 
-    def _fit_predicate(self, block: Block, labels: Int64[np.ndarray, " atoms"]) -> None:
-        design, folds, values = self._design(block), block.folds.numpy(), block.values.numpy()
+    def _without_own_part(self, block: Block, codes: Codes) -> Block:
+        """The same atoms, with the ground clauses that are left without any label of the first constants of a part."""
+        decided, counts = self.decided[block.predicate], block.inputs[-1].clone()
+        knowledge, folds = decided.knowledge, block.folds.numpy()
+        evidence = knowledge.evidence
+        fold_of_label = np.where(
+            closed_atoms(knowledge.base, evidence.atoms),
+            -1,
+            self.fold_of[knowledge.base.decode(evidence.atoms)[1][:, 0]].numpy(),
+        )
+        for fold in range(FOLDS):
+            kept = fold_of_label != fold
+            known = replace(knowledge, evidence=Evidence(evidence.atoms[kept], evidence.truth[kept]))
+            own = folds == fold
+            counts[own] = torch.from_numpy(DecidedAtoms(known, decided.predicate).counts(codes[own]))
+        return replace(block, inputs=(*block.inputs[:-1], counts))
+
+    def _fit_predicate(
+        self, block: Block, design: csr_array, labels: Int64[np.ndarray, " atoms"], of: Float[np.ndarray, " atoms"]
+    ) -> None:
+        """The weights of a predicate from a design matrix; `of` is how much each of its atoms counts."""
+        folds, values = block.folds.numpy(), block.values.numpy()
         bias = self.weights[f"{block.predicate}-bias"]
         outputs = bias.shape[1] // (FOLDS + 1)
         if self.is_functional[block.predicate] and outputs > 1:
             true = labels == 1
-            weights, offsets = _fitted(design[true], values[true], folds[true], outputs)
+            weights, offsets = _fitted(design[true], values[true], folds[true], of[true], outputs)
         else:
-            fits = [_fitted(design[values == v], labels[values == v], folds[values == v], 1) for v in range(outputs)]
+            each = ((design[own], labels[own], folds[own], of[own]) for v in range(outputs) for own in [values == v])
+            fits = [_fitted(*part, 1) for part in each]
             weights, offsets = (np.concatenate(part, axis=-2) for part in zip(*fits, strict=True))
         bias.copy_(torch.from_numpy(offsets).flatten())
         start = 0
@@ -228,10 +308,10 @@ class Regression(AtomEmbedding):
         """The features of atoms, input by input."""
         parts = []
         for part, rows in zip(self.inputs[block.predicate], block.inputs, strict=True):
-            channel = self._read[part.channel]
-            if len(part.positions) > 1:
+            if len(part.positions) != 1:
                 parts.append(csr_array(rows.numpy()))
                 continue
+            channel = self._read[part.channel]
             assert isinstance(channel, WordChannel | VectorChannel)
             if isinstance(channel, WordChannel):
                 matrix = channel.bags.known
@@ -247,7 +327,9 @@ def _comparisons(channel: Channel, rows: Int64[Tensor, "atoms two"]) -> Float[Te
     """Two constants' features compared; zeros if one has none."""
     known, safe = (rows >= 0).all(1), rows.clamp(min=0)
     if isinstance(channel, WordChannel):
-        found = torch.from_numpy(pair_counts(channel.bags, safe[:, 0].numpy(), safe[:, 1].numpy()))
+        bags, pairs = channel.bags, safe.numpy().T
+        of_words = [word_matches(bags.texts, *pairs)] if bags.token == "char" else []
+        found = torch.from_numpy(np.concatenate([pair_counts(bags, *pairs), *of_words], axis=1))
     else:
         assert isinstance(channel, VectorChannel)
         one, other = channel.vectors[safe[:, 0]].cpu(), channel.vectors[safe[:, 1]].cpu()
@@ -256,9 +338,16 @@ def _comparisons(channel: Channel, rows: Int64[Tensor, "atoms two"]) -> Float[Te
 
 
 def _fitted(
-    design: csr_array, labels: Int64[np.ndarray, " atoms"], folds: Int64[np.ndarray, " atoms"], classes: int
+    design: csr_array,
+    labels: Int64[np.ndarray, " atoms"],
+    folds: Int64[np.ndarray, " atoms"],
+    of: Float[np.ndarray, " atoms"],
+    classes: int,
 ) -> tuple[Float[np.ndarray, "inputs classes folds"], Float[np.ndarray, "classes folds"]]:
-    """The weights without each fold and with all, and the intercepts; without two classes, the weights are zero."""
+    """The weights without each fold and with all, and the intercepts; without two classes, the weights are zero.
+
+    `of`: how much each atom counts.
+    """
     from sklearn.linear_model import LogisticRegression  # takes a second to import
 
     best, shape = -np.inf, (len(csr_array(design.T).indptr) - 1, classes, FOLDS + 1)
@@ -270,7 +359,7 @@ def _fitted(
             offsets[:, fold] = _prior(labels[rest], classes)
             kinds = np.unique(labels[rest])
             if len(kinds) > 1:
-                model = LogisticRegression(C=strength, max_iter=200).fit(design[rest], labels[rest])
+                model = LogisticRegression(C=strength, max_iter=200).fit(design[rest], labels[rest], of[rest])
                 if classes == 1:
                     weights[:, 0, fold], offsets[0, fold] = model.coef_[0], model.intercept_[0]
                 else:
@@ -280,9 +369,11 @@ def _fitted(
                     weights[:, kinds, fold], offsets[kinds, fold] = both.T, starts
             scores = design[own] @ weights[:, :, fold] + offsets[:, fold]
             if classes == 1:
-                held_out -= np.logaddexp(0, np.where(labels[own] == 1, -scores[:, 0], scores[:, 0])).sum()
+                held_out -= of[own] @ np.logaddexp(0, np.where(labels[own] == 1, -scores[:, 0], scores[:, 0]))
             else:
-                held_out += (scores[np.arange(len(scores)), labels[own]] - np.logaddexp.reduce(scores, axis=1)).sum()
+                held_out += of[own] @ (
+                    scores[np.arange(len(scores)), labels[own]] - np.logaddexp.reduce(scores, axis=1)
+                )
         if held_out > best:
             best, chosen = held_out, (weights, offsets)
     return chosen

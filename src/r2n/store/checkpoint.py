@@ -116,7 +116,7 @@ def trainer_state(trainer: Trainer) -> tuple[dict[str, Tensor], dict[str, Any]]:
         tensors |= {f"optimizer.{i}.{name}": value for name, value in moments.items()}
     tensors["random.hiding"] = trainer.generator.get_state()
     tensors["random.global"] = torch.get_rng_state()
-    state = {name: getattr(trainer, name) for name in ("epoch", "best", "best_epoch", "is_done")}
+    state = {name: getattr(trainer, name) for name in ("epoch", "seconds", "best", "best_epoch", "is_done")}
     return {name: value.clone() for name, value in tensors.items()}, state
 
 
@@ -134,6 +134,7 @@ def restore_trainer(trainer: Trainer, tensors: dict[str, Tensor], state: dict[st
         trainer.generator.set_state(tensors["random.hiding"])
         torch.set_rng_state(tensors["random.global"])
         trainer.epoch, trainer.best, trainer.best_epoch = state["epoch"], state["best"], state["best_epoch"]
+        trainer.seconds = state.get("seconds", 0.0)
     except (KeyError, RuntimeError, ValueError) as error:
         message = str(error).splitlines()[0]
         raise CheckpointError(f"the checkpoint does not fit this network: {message}") from error

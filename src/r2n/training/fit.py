@@ -176,6 +176,7 @@ class Trainer:
         self.optimizer = make_optimizer(model, options)
         self.generator = torch.Generator().manual_seed(seed)
         self.epoch = 0
+        self.seconds = 0.0  # of all steps and validations
         self.best: float | None = None
         self.best_epoch = 0
         self.best_weights: dict[str, Tensor] = {}
@@ -218,24 +219,47 @@ class Trainer:
 
     @property
     def is_done(self) -> bool:
-        """Whether all epochs are over, or patience is."""
-        if self.epoch >= self.epochs:
+        """Whether all epochs are over, or the minutes, or patience."""
+        if self.epoch >= self.epochs or self.is_out_of_time:
             return True
         waited, patience = self.epoch - self.best_epoch, self.options.patience
         return patience is not None and self.best is not None and waited >= patience
+
+    @property
+    def is_out_of_time(self) -> bool:
+        """Whether the minutes are over."""
+        return self._is_over(self.seconds)
+
+    def _is_over(self, seconds: float) -> bool:
+        return self.options.minutes is not None and seconds >= 60 * self.options.minutes
+
+    def _spend(self, seconds: float) -> None:
+        """Count time; processes of a group count the same, so that all stop together."""
+        spent = torch.tensor(seconds, dtype=torch.float64, device=self.model.device)
+        self.seconds += float(self.group.summed(spent)) / self.group.count if self.group.count > 1 else seconds
+
+    def _steps(self, start: float) -> Iterator[AnyStep]:
+        """The steps of an epoch, until the minutes are over; a group makes them all, for its processes share each."""
+        for step in self.batches.epoch(self.generator):
+            yield step
+            if self.group.count == 1 and self._is_over(self.seconds + perf_counter() - start):
+                return
 
     def step(self) -> Epoch:
         """One epoch."""
         start = perf_counter()
         set_learning_rates(self.optimizer, self.options, self.epoch)
         self.model.train()
-        losses = torch.stack([self._descend(step) for step in self.batches.epoch(self.generator)])
+        losses = torch.stack([self._descend(step) for step in self._steps(start)])
         rules = 0.0
         if self.rule_batches is not None and self.epoch < self.options.rule_epochs:
             parts = [float(self._descend(step, is_shared=False)[0]) for step in self.rule_batches.epoch(self.generator)]
             rules = sum(parts) / max(1, len(parts))
         self.epoch += 1
+        self._spend((trained := perf_counter()) - start)
         valid = self._validated()
+        if valid is not None:
+            self._spend(perf_counter() - trained)
         if self.is_done:  # after the last step no loss would show it; weights that validation chose are those that stay
             staying = self.best_weights or dict(self.model.named_parameters())
             if not all(bool(torch.isfinite(weight.detach()).all()) for weight in staying.values()):
@@ -317,7 +341,8 @@ class Trainer:
 
     def _validated(self) -> float | None:
         """The validation metric, every `validate_every` epochs and at the last; None if it is not defined."""
-        if self.validate is None or (self.epoch % self.options.validate_every and self.epoch < self.epochs):
+        is_last = self.epoch >= self.epochs or self.is_out_of_time
+        if self.validate is None or (self.epoch % self.options.validate_every and not is_last):
             return None
         self.model.eval()
         with torch.no_grad():

@@ -69,7 +69,7 @@ def test_valid_says_what_it_chose_and_every_report_names_the_combination(tmp_pat
     assert f"valid is not held out: {uses}" in shown
     assert f"valid in training: {filtered}" in shown
     assert shown.count("not held out") == 1, "of the test nothing was chosen"
-    assert shown.count("(the best of 12 on the validation queries)") == 2
+    assert shown.count("(the best of 18 on the validation queries)") == 2
     reports = json.loads((out / "report.json").read_text())["reports"]
     valid, test = (report["protocol"] for report in reports)
     assert (valid["not_held_out"], valid["in_training"]) == (uses, filtered)
@@ -78,7 +78,7 @@ def test_valid_says_what_it_chose_and_every_report_names_the_combination(tmp_pat
     page = (out / "report.html").read_text()
     assert f"Not held out: {uses}" in page
     assert "valid mrr, not held out" in page
-    assert "the best of 12 on the validation queries" in page
+    assert "the best of 18 on the validation queries" in page
     assert json.loads(invoke("evaluate", str(out), "--split", "valid", "--json"))["protocol"] == valid
     assert json.loads(invoke("evaluate", str(out), "--json"))["protocol"] == test
     compared = json.loads(invoke("compare", str(out), str(out), "--json"))["splits"]

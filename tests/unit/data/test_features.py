@@ -26,6 +26,7 @@ from r2n.data.features import (
     feature_rows,
     pair_counts,
     read_feature_records,
+    word_matches,
 )
 from r2n.data.knowledge_base import grown_features
 from r2n.data.problem import Problem
@@ -386,6 +387,17 @@ def test_characters_are_compared_as_plain_loops_say() -> None:
         shared, longest = len(one & other), max(map(len, plain)) or 1
         jaccard, dice = shared / (len(one | other) or 1), 2 * shared / (len(one) + len(other) or 1)
         assert found == pytest.approx([jaccard, dice, common_prefix(*plain) / longest])
+
+
+def test_words_of_names_match_whatever_their_order_and_abbreviations() -> None:
+    texts = ("John Smith Rome", "smith j", "Jon Smith", "")
+    left, right = np.array([0, 0, 0, 3]), np.array([1, 2, 0, 3])
+    found = word_matches(texts, left, right)
+    expected = [(1, 1, 1), (1, 0, 3), (3, 0, 0), (0, 0, 0)]
+    np.testing.assert_allclose(found[:, :3], np.log1p(expected), rtol=1e-6)
+    assert found[2:, 3].tolist() == [1, 0]
+    one, other = ({f"  {text} "[i : i + 3] for i in range(len(text) + 1)} for text in ("john smith rome", "smith j"))
+    assert found[0, 3] == pytest.approx(len(one & other) / len(one | other))
 
 
 def test_names_and_short_texts_are_read_by_their_characters_too() -> None:

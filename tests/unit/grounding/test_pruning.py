@@ -10,7 +10,13 @@ from r2n.data.knowledge_base import KnowledgeBase
 from r2n.data.problem import Problem, load_problem
 from r2n.errors import DataError, TheoryError
 from r2n.grounding.store import Store
-from r2n.grounding.strategies import MOST_OF_BELIEFS, chosen_strategy, expected_total, ground_rules_left_out, make_grounder
+from r2n.grounding.strategies import (
+    MOST_OF_BELIEFS,
+    chosen_strategy,
+    expected_total,
+    ground_rules_left_out,
+    make_grounder,
+)
 from r2n.logic.parser import parse_theory
 from r2n.model.choices import choose_options
 from r2n.model.preflight import preflight_warnings
@@ -156,7 +162,7 @@ def test_beliefs_of_features_are_passed_on_by_full_grounding() -> None:
     problem = Problem.from_facts([*facts, ("smokes", "p0")], theory=theory, queries={"valid": ["smokes(p1)"]})
     store, options = Store(problem.knowledge), GroundingOptions()
     chosen = [chosen_strategy(store, problem.valid.atoms, options, 150, believes=b) for b in (False, True)]
-    assert [strategy for strategy, _ in chosen] == ["backward", "full"]
+    assert [strategy for strategy, _ in chosen] == ["known-body", "full"]
     assert expected_total(store, problem.knowledge.theory.rules, "full").count <= MOST_OF_BELIEFS
 
 

@@ -15,7 +15,7 @@ from r2n.data.problem import Problem
 from r2n.data.validation import contradictions
 from r2n.errors import ConfigError
 from r2n.logic.parser import parse_theory
-from r2n.model.choices import alternatives, choose_options, corrupted_positions
+from r2n.model.choices import MINUTES, alternatives, choose_options, corrupted_positions, with_budget
 from r2n.model.preflight import preflight_warnings
 from r2n.model.run import Run, prepare_run
 from r2n.options import Options
@@ -261,3 +261,11 @@ def test_what_was_chosen_for_the_sake_of_another_choice_goes_with_it() -> None:
     assert keys("training.patience=3")["training.validate_every"] == 3
     run = prepare_run(problem, choose_options(problem, Options().changed(["training.with_valid=true"]))[0], 0)
     assert run.trainer.validate is None
+
+
+@pytest.mark.parametrize("settled", ["training.minutes=5", "training.epochs=7"])
+def test_a_training_has_most_minutes_unless_somebody_says_how_long(settled: str) -> None:
+    problem, own = graph(20, 100), Options().changed([settled])
+    options, choices = with_budget(choose_options(problem, Options()), Options())
+    assert (choices[-1].key, options.training.minutes) == ("training.minutes", MINUTES)
+    assert with_budget(choose_options(problem, own), own) == choose_options(problem, own)

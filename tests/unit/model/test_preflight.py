@@ -348,7 +348,7 @@ def test_nothing_is_said_or_measured_of_the_packaged_problems(name: str, monkeyp
 
 
 def test_check_and_train_say_it_before_the_work(tmp_path: Path) -> None:
-    records_problem(tmp_path / "records", 207, '[grounding]\nstrategy = "full"\n')
+    records_problem(tmp_path / "records", 207, '[grounding]\nstrategy = "full"\n[model]\nlayers = 3\n')
     checked = CliRunner().invoke(app, ["check", str(tmp_path / "records")])
     assert "warning: the training takes about" in checked.stderr
     refused = ["--out", str(tmp_path / "run"), "--set", "training.patience=20"]

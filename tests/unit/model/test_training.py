@@ -139,6 +139,23 @@ def test_batches_are_kept_in_a_run_and_resumed(toy_folder: Path, tmp_path: Path)
     np.testing.assert_array_equal(full.logits()(problem.atoms), again.logits()(problem.atoms))
 
 
+def test_a_training_that_ran_out_of_time_is_not_trained_on(
+    toy_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = iter(range(0, 100_000, 10))
+    monkeypatch.setattr("r2n.training.fit.perf_counter", lambda: float(next(now)))
+    problem, changes = load_problem(toy_folder), ("training.minutes=1.5", "training.epochs=50")
+    run = trained(tmp_path / "run", problem, changes=changes)
+    assert 1 < run.trainer.epoch < 50
+    resumed = trained(tmp_path / "run", problem, resume=True, changes=changes)
+    assert (resumed.trainer.epoch, resumed.trainer.seconds) == (run.trainer.epoch, run.trainer.seconds)
+    half = prepare_run(problem, problem.options.changed(changes))
+    epochs = train_in(tmp_path / "half", half, checkpoint_seconds=0.0)
+    next(epochs)
+    epochs.close()
+    assert trained(tmp_path / "half", problem, resume=True, changes=changes).trainer.epoch == run.trainer.epoch
+
+
 def test_a_folder_that_cannot_be_made_is_a_clear_error(toy_folder: Path, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     for path in (tmp_path / "file", tmp_path / "file" / "run"):

@@ -9,6 +9,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.special import expit
 
 from r2n import scoring
 from r2n.data.herbrand import QueryPattern
@@ -95,12 +96,12 @@ def plain_probabilities(
         total = sum(exp(logits[i]) for i in (unknown or range(len(codes))))
         return [exp(logit) / total for logit in logits]
 
-    if weighting.popularity:
-        index, arguments = known.base.decode(np.array(sorted(true), np.int64))
-        stands = arguments[index == pattern.predicate, pattern.position].tolist()
-        own = known.base.decode(np.array(codes))[1][:, pattern.position].tolist()
-        network = [x + weighting.popularity * log(1 + stands.count(c)) for x, c in zip(network, own, strict=True)]
-    by_network = probabilities(network)
+    often = [sum(pattern.located(np.array([c]))[1][0] == i for c in true if pattern.bounds[0] <= c < pattern.bounds[1])
+             + scoring.FEWEST_OFTEN for i in range(len(codes))]  # fmt: skip
+    share, by_network = weighting.popularity, probabilities(network)
+    if share:
+        by_network = [(1 - share) * s + share * n / sum(often) for s, n in zip(by_network, often, strict=True)]
+        by_network = probabilities([log(s) for s in by_network])
     if weighting.kind == "rules":
         left = max(1, sum(weight == 0 for weight in sums))
         return [weight / total if weight else bias / total / left for weight in sums]
@@ -157,6 +158,27 @@ def test_atoms_rows_and_positions_tell_the_same(
     means = [sum(expected[code]) / len(expected[code]) for code in shuffled.tolist()]
     np.testing.assert_allclose(logits(shuffled), means, rtol=1e-4, atol=1e-4)
     assert logits(np.zeros(0, np.int64)).shape == (0,)
+
+
+@pytest.mark.parametrize("reciprocal", [False, True])
+@pytest.mark.parametrize("weighting", WEIGHTINGS, ids=str)
+def test_an_atom_is_answered_by_the_totals_of_its_row_once_these_are_known(
+    weighting: Weighting, reciprocal: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scoring, "FEW_ROWS", 0)
+    model, known = made(reciprocal=reciprocal)
+    logits = AtomLogits(model, source_of(known), known.evidence, weighting=weighting)
+    codes = np.arange(known.base.offsets[2])
+    first = logits(codes)
+    asked: list[int] = []
+    whole = AtomLogits.network_rows
+    monkeypatch.setattr(AtomLogits, "network_rows", lambda *given: asked.append(len(given[3])) or whole(*given))
+    again, some = logits(codes), logits(codes[::7])
+    assert not asked, "no row is computed again"
+    is_sure = first > 5  # the logit of a probability near 1 is rounded
+    np.testing.assert_allclose(again[~is_sure], first[~is_sure], rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(expit(again), expit(first), atol=1e-4)
+    np.testing.assert_allclose(expit(some), expit(first[::7]), atol=1e-4)
 
 
 def test_the_chosen_weighting_is_taken_and_another_where_it_is_named() -> None:

@@ -179,3 +179,57 @@ def test_what_is_asked_is_hidden_where_evidence_is_an_input(loss: str, reads: st
 def test_a_full_softmax_needs_the_whole_base() -> None:
     with pytest.raises(DataError, match=r"1 of \d+ atoms are not in the graph, that with code 0 for one"):
         Trainer.from_source(network(), FactorGraph(GRAPH.atoms[1:], (), (), ()), KNOWN.evidence, loss="full-softmax")
+
+
+# how long
+
+
+class Clock:
+    """A clock that goes on by so many seconds each time it is read."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, step: float) -> None:
+        self.now, self.step = 0.0, step
+        monkeypatch.setattr("r2n.training.fit.perf_counter", self)
+
+    def __call__(self) -> float:
+        self.now += self.step
+        return self.now
+
+
+def test_training_stops_after_its_minutes_with_the_best_weights(monkeypatch: pytest.MonkeyPatch) -> None:
+    Clock(monkeypatch, 10.0)
+    found = [0.2, 0.9, 0.4, 0.3, 0.1]
+    given = {"epochs": 50, "patience": 50, "validate_every": 1, "minutes": 1.0}
+    model, metrics = network(), iter(found)
+    trainer = Trainer.from_source(model, GRAPH, KNOWN.evidence, validate=lambda _: next(metrics), **given)
+    epochs = list(trainer)
+    assert len(epochs) < len(found)
+    assert trainer.is_out_of_time
+    assert (trainer.best, trainer.best_epoch) == (0.9, 2)
+    again = network()
+    for _ in Trainer.from_source(again, GRAPH, KNOWN.evidence, epochs=2):
+        pass
+    assert same(weights(model), weights(again))
+
+
+def test_the_last_epoch_before_the_time_is_over_is_validated(monkeypatch: pytest.MonkeyPatch) -> None:
+    Clock(monkeypatch, 10.0)
+    given = {"epochs": 50, "patience": 50, "validate_every": 20, "minutes": 1.0}
+    trainer = Trainer.from_source(network(), GRAPH, KNOWN.evidence, validate=lambda _: 0.5, **given)
+    *earlier, last = list(trainer)
+    assert last.number < 20
+    assert [epoch.valid for epoch in earlier] == [None] * len(earlier)
+    assert last.valid == 0.5
+
+
+def test_an_epoch_of_several_steps_is_left_when_the_time_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    given = {"epochs": 3, "batch_size": 1, "leave_one_out": False}
+    trainer = Trainer.from_source(network(), GRAPH, KNOWN.evidence, **given)
+    assert len(list(trainer.batches.epoch(torch.Generator().manual_seed(0)))) > 1
+    Clock(monkeypatch, 70.0)
+    trainer = Trainer.from_source(network(), GRAPH, KNOWN.evidence, minutes=1.0, **given)
+    made = []
+    monkeypatch.setattr(trainer, "_descend", lambda step, **_: made.append(step) or torch.zeros(4))  # type: ignore[func-returns-value]
+    trainer.step()
+    assert len(made) == 1
+    assert trainer.is_done
