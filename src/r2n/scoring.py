@@ -19,6 +19,7 @@ from r2n.network.factor_graph import FactorGraph, known_states
 from r2n.network.graph_sources import GraphSource, Ungrounded, without_rules
 from r2n.network.grid import InputAtoms
 from r2n.network.mixture import RULES_ALONE, Weighting, from_log_odds, log_odds, rule_probabilities
+from r2n.network.mlp import Output
 from r2n.network.r2n import R2N
 
 Logits = Float64[np.ndarray, " atoms"]
@@ -126,13 +127,14 @@ class IsolatedRows:
             logits = rows.row_scores(index, position, self.vectors[given], candidates)
         if model.atom_output is None:
             return logits
-        return logits + model.atom_output(self.vectors.new_zeros(1, model.atom_embedding.dim))  # of the empty sum
+        output, width = model.atom_output, 3 if model.is_mean_field else model.atom_embedding.dim
+        return logits + output(self.vectors.new_zeros(1, width))  # of the empty sum
 
     def _embedded(self, predicate: int, position: int, given: Tensor, candidates: Tensor) -> CandidateLogits:
         """MLP^A(Emb^0(a)) over a grid of rows and candidates."""
         grids, output = self.model.atom_embedding.grids, self.model.atom_output
         assert grids is not None
-        assert output is not None
+        assert isinstance(output, Output)
         axes: Sequence[Tensor] = [candidates]
         if given.shape[1] == 2:
             axes = [candidates, given[:, 1]] if position == 0 else [given[:, 0], candidates]
