@@ -22,6 +22,7 @@ def contradictions(problem: Problem, options: Options) -> list[ConfigError]:
         partial(check_arity, model.input, problem.knowledge.language.predicates),
         partial(check_evidence_is_read, model),
         partial(_check_rows, problem, options),
+        partial(check_paths, options),
     ]
     if training.regularisation != "off":
         checks.insert(2, partial(check_has_explicit_rules, rules))
@@ -94,6 +95,21 @@ def check_candidate_batches(answers_alone: bool, options: TrainingOptions) -> No
         "take loss = 'softmax' with training.negatives, or reasoner = 'none' with input = 'complex' or another"
         " formula, regularisation = 'off' and relation_weight = 0",
     )
+
+
+def check_paths(options: Options) -> None:
+    """Grounding along paths and the layers that read it are chosen together, with as many steps as layers."""
+    grounding, model, training = options.grounding, options.model, options.training
+    is_asked = grounding.strategy == "paths", model.reasoner == "paths"
+    what = f"strategy = '{grounding.strategy}' and reasoner = '{model.reasoner}': one is along paths, and one is not"
+    _refuse(is_asked[0] != is_asked[1], what, 'set both to "paths"')
+    what = f"along paths, every layer is a step: layers = {model.layers}, depth = {grounding.depth}"
+    _refuse(all(is_asked) and model.layers != grounding.depth, what, "set both to the same number")
+    what = "both positions of a pair are asked along paths, the first one of the reciprocal"
+    _refuse(all(is_asked) and not grounding.reciprocal, what, "set grounding.reciprocal to true")
+    what = "along paths, an answer is compared with all candidates of its query, and some queries are asked a step"
+    is_other = training.batch_size is None or training.loss != "full-softmax"
+    _refuse(all(is_asked) and is_other, what, "set training.loss to full-softmax, and training.batch_size")
 
 
 def check_has_facts(evidence: Evidence) -> None:

@@ -122,6 +122,7 @@ def _with_corruptions(run: Run, logits: AtomLogits) -> tuple[Evidence, np.ndarra
     valid, train = run.problem.valid.atoms, run.problem.train
     widest = max((max(shape, default=1) for shape in base.shapes), default=1)
     most = MOST_FACTS if logits.model.counted is None else MOST_SCORES // (4 * CORRUPTIONS * widest)
+    most = most if logits.model.paths is None else MOST_RANKED  # each corruption is grounded for itself
     facts = valid[drawn(len(valid), max(1, min(MOST_FACTS, most)), 0)]
     known = np.concatenate([valid, train.atoms[train.truth]])
     atoms, weights = [np.zeros(0, np.int64)], [np.zeros(0)]

@@ -19,6 +19,9 @@ MANY_NEGATIVES = 200_000  # corruptions of all facts: above, one step over all o
 MANY_CONSTANTS = 15_000  # above, a step compares facts with some constants instead of all
 FEW_LABELS = 10  # true facts to a false one: above, the false facts of a pair are not all its negatives
 FEW_FACTS_A_ROW = 2.0  # times the fewest: positions whose rows hold more are not for corruption
+MANY_FACTS = 50_000  # with more than 5 a constant: some atoms of a query go on along paths, not all
+MANY_FACTS_A_CONSTANT = 5
+MINUTES = 10.0  # of training along paths
 SETTLING = frozenset(
     ["loss", "negatives", "batches", "hiding", "layers", "evidence_input", "rules", "regularisation", "relation_weight"]
 )
@@ -41,7 +44,9 @@ def choose_options(problem: Problem, options: Options) -> tuple[Options, tuple[C
     made: list[Choice] = []
     wide = [predicate for predicate in problem.knowledge.language.predicates if predicate.arity > 2]
     first = [Choice("model.input", "distmult", f"{wide[0].name} has {wide[0].arity} positions")] if wide else []
-    for choice in (*first, *(_for_rows if _asks_for_rows(problem, options) else _for_labels)(problem, options)):
+    along_paths = "paths" in (options.grounding.strategy, options.model.reasoner)
+    others = _for_paths if along_paths else _for_rows if _asks_for_rows(problem, options) else _for_labels
+    for choice in (*first, *others(problem, options)):
         section, _, key = choice.key.partition(".")
         current = getattr(options, section)
         if key not in current.model_fields_set and getattr(current, key) != choice.value:
@@ -126,6 +131,45 @@ def _for_rows(problem: Problem, options: Options) -> Iterator[Choice]:
         every = min(every, training.patience or every)
         yield Choice("training.validate_every", every, "there are validation queries")
         yield Choice("training.patience", 2 * every, "there are validation queries")
+
+
+def _for_paths(problem: Problem, options: Options) -> Iterator[Choice]:
+    """Queries are answered along paths of facts."""
+    knowledge, grounding, model = problem.knowledge, options.grounding, options.model
+    constants, facts = len(knowledge.language.constants), int(knowledge.evidence.truth.sum())
+    size, reason = f"{facts:,} facts of {constants:,} constants", "queries are answered along paths"
+    yield Choice("grounding.strategy", "paths", reason)
+    yield Choice("model.reasoner", "paths", reason)
+    yield Choice("grounding.reciprocal", True, "both positions of a pair are asked for")
+    yield Choice("training.corrupted_positions", (-1,), "the first one is asked of the reciprocal")
+    is_wide = facts > MANY_FACTS and facts > MANY_FACTS_A_CONSTANT * constants
+    depth = model.layers if "layers" in model.model_fields_set else 3 if is_wide else 5
+    depth = grounding.depth if "depth" in grounding.model_fields_set else depth
+    yield Choice("grounding.depth", depth, size)
+    yield Choice("model.layers", depth, "a layer for each step")
+    yield Choice("grounding.width", 100 if is_wide else 0, f"{size}: {'so many' if is_wide else 'all atoms'} go on")
+    yield Choice("training.loss", "full-softmax", "queries are ranked")
+    yield Choice("training.batch_size", 64, "queries a step")
+    yield Choice("training.hiding", 0.0, "what is asked is not in the graph of its query")
+    yield Choice("training.learning_rate", 0.005, reason)
+    yield Choice("training.schedule", "linear", reason)
+    yield Choice("training.clip", 1.0, reason)
+    if "epochs" not in options.training.model_fields_set:
+        yield Choice("training.minutes", MINUTES, "of computing; more minutes are better")
+        yield Choice("training.epochs", 100_000, "the minutes say when to stop")
+    joined = _joined_pairs(problem)
+    if joined == 0.0:
+        yield Choice("training.leave_out", "pair", "no fact of the training joins the constants of a validation query")
+
+
+def _joined_pairs(problem: Problem) -> float | None:
+    """The share of validation queries whose two constants some training fact joins; None if there is no such query."""
+    base, pairs = problem.knowledge.base, list[set[tuple[int, int]]]()
+    for atoms in (problem.train.atoms[problem.train.truth], problem.valid.atoms[problem.valid.truth]):
+        arguments = base.decode(atoms)[1]
+        binary = arguments[(arguments >= 0).sum(axis=1) == 2][:, :2]
+        pairs.append(set(map(tuple, np.sort(binary, axis=1).tolist())))
+    return len(pairs[0] & pairs[1]) / len(pairs[1]) if pairs[1] else None
 
 
 def _for_labels(problem: Problem, options: Options) -> Iterator[Choice]:

@@ -265,13 +265,17 @@ class Model:
         if not codes:
             return [part for part in atoms if isinstance(part, DataError)]
         union = codes[0] if len(codes) == 1 else np.unique(np.concatenate(codes))
-        every, found = self.columns(union), list[Answers | DataError]()
-        is_filtered = bool(self.network.layers) and self.reachable_atoms is None
+        along_paths = self.network.paths is not None
+        every, found = self.columns(union[:0] if along_paths else union), list[Answers | DataError]()
+        is_filtered = self.network.reasons and self.reachable_atoms is None
         for question, part in zip(questions, atoms, strict=True):
             if isinstance(part, DataError):
                 found.append(part)
                 continue
-            own = every if len(part) == len(union) else every.kept(np.searchsorted(union, part))
+            if along_paths:
+                own = self.columns(part, question.open_position)
+            else:
+                own = every if len(part) == len(union) else every.kept(np.searchsorted(union, part))
             if own.is_refused.any() and own.is_refused.all():
                 found.append(self.no_answer(part))
                 continue
@@ -287,7 +291,7 @@ class Model:
     def _atoms_to_answer(self, question: Question) -> Codes | DataError:
         """The atoms that a question is answered by: with `?`, those that are known or that ground rules reach."""
         try:
-            is_full = question.everything or len(question) == 1 or not self.network.layers
+            is_full = question.everything or len(question) == 1 or not self.network.reasons
             reachable = None if is_full else self.reachable_atoms
             if reachable is None:
                 return question.codes()
@@ -325,12 +329,15 @@ class Model:
         """The names of the columns for the arguments, in a table of answers of these predicates."""
         return argument_names(self.base.language, self.problem.columns, predicates)
 
-    def columns(self, codes: Codes) -> Answers:
-        """The predictions for atoms, in their order; those that cannot be answered are marked as refused."""
+    def columns(self, codes: Codes, position: int | None = None) -> Answers:
+        """The predictions for atoms, in their order; those that cannot be answered are marked as refused.
+
+        With reciprocals, an atom is answered by the mean of both directions, or as an answer at one `position`.
+        """
         codes = np.array(codes, np.int64)
-        each, reached, refused = self._answered(codes)
+        each, reached, refused = self._answered(codes, position)
         truths = known_truths(self.base, codes, self.problem.train)
-        reached = reached if self.network.layers else np.ones(len(codes), bool)
+        reached = reached if self.network.reasons else np.ones(len(codes), bool)
         logits, spread = each.mean(axis=0), each.std(axis=0, ddof=1) if len(each) > 1 else None
         network, is_asserted = (self.calibration or expit)(logits), np.isin(codes, self.known_atoms)
         return Answers(
@@ -345,10 +352,11 @@ class Model:
             raise self.no_answer(codes[refused])
         return each.mean(axis=0)
 
-    def _answered(self, codes: Codes) -> tuple[LogitsOfEach, Marks, Marks]:
+    def _answered(self, codes: Codes, position: int | None = None) -> tuple[LogitsOfEach, Marks, Marks]:
         """Logits, whether a ground rule reaches each atom, and whether it has to be refused all the same."""
         reciprocals = reciprocal_codes(self.network.base, codes)
         both = np.stack([codes, np.where(reciprocals >= 0, reciprocals, codes)][: 1 + int((reciprocals >= 0).any())])
+        both = both if position is None else both[[-1 if position == 0 else 0]]
         count, shape = len(self.scores.models), both.shape
         logits, reached, refused = np.zeros((count, both.size)), np.zeros(both.size, bool), np.zeros(both.size, bool)
         for which, made in self.scores.passes(both.ravel()):
@@ -375,7 +383,7 @@ class Model:
     def _refused(self, made: Pass) -> Marks:
         """Whether each atom of a graph has a constant without a vector, and no rule says anything about it."""
         masked = made.batch.masked
-        if masked is None:
+        if masked is None or self.network.paths is not None:
             return np.zeros(len(made.logits), bool)
         masked = masked.cpu()
         if not self._does_without_vectors:
@@ -408,6 +416,27 @@ class Model:
             hint = f"add facts about '{constant}' that lead through the rules to what the training knew"
         what = f"{self.base.names(codes[:1])[0]} cannot be answered{more}"
         return DataError(f"{what}: '{constant}' is no constant of the training, and {why}", hint=hint)
+
+    def on(self, problem: Problem) -> "Model":
+        """The same networks on another problem that has their predicates: they know no constant, and no fact by heart.
+
+        Only networks along paths can: others have vectors or ground rules of the training's constants.
+        """
+        if self.network.paths is None:
+            hint = 'train with grounding.strategy = "paths"'
+            raise ConfigError("only networks along paths answer on another problem", hint=hint)
+        knowledge = as_trained(problem.knowledge, self.options.grounding)
+        networks = tuple(network.on_predicates(knowledge.base) for network in self.trained_networks)
+        source = make_source(knowledge, self.options, self.progress, memory=self.memory)
+        changed = ChangedProblem.from_problem(problem)
+        return replace(
+            self,
+            changed=changed,
+            trained_networks=networks,
+            trained_knowledge=knowledge,
+            trained_source=source,
+            folder=None,
+        )
 
     def with_facts(
         self, facts: Given, *, domains: Mapping[str, Iterable[str]] = NOTHING, features: GivenFeatures | None = None

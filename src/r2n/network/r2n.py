@@ -13,16 +13,17 @@ from torch.nn.functional import dropout
 from r2n.data.herbrand import HerbrandBase
 from r2n.data.knowledge_base import KnowledgeBase
 from r2n.data.validation import check_evidence_is_read
-from r2n.errors import ConfigError
+from r2n.errors import ConfigError, nearest
 from r2n.grounding.counting import split_rules
 from r2n.logic.theory import Rule
 from r2n.network.collate import GraphBatch, Kind
 from r2n.network.constant_embedding import ConstantEmbedding, Ids
 from r2n.network.factor_graph import UNKNOWN, FactorGraph
 from r2n.network.grid import Atoms, DenseGrid, InputAtoms, row_dropout
-from r2n.network.input_layers import AtomEmbedding, GridFormula, make_input
+from r2n.network.input_layers import AtomEmbedding, GridFormula, NoInput, make_input
 from r2n.network.mixture import Combination, CountedRules
 from r2n.network.mlp import ModulesOf, Output
+from r2n.network.paths import PathGraph, PathReasoner
 from r2n.network.reasoning import make_layer, reason
 from r2n.network.tensors import CPU
 from r2n.options import ModelOptions, chosen
@@ -48,7 +49,8 @@ class R2N(nn.Module):
     `evidence_input` adds learned vectors for the known truths of atoms to their embeddings, or replaces these.
     `belief_input`, FGNN's, maps the sigmoid of the input layer's score, in place of the embedding. `atom_dropout` acts
     on the input of the first layer: on Emb^0(a), or over grids on the features that the predicates share, row by row.
-    With `input_score`, out(a) is the sum of MLP^A and the input layer's score.
+    With `input_score`, out(a) is the sum of MLP^A and the input layer's score. With `paths`, these layers answer, and
+    there is no input layer.
     """
 
     def __init__(
@@ -79,6 +81,8 @@ class R2N(nn.Module):
         self.known = nn.Parameter(torch.randn(3, atom_embedding.dim) * 0.3) if reads else None
         self.combination = None if counted is None else Combination()
         self.trained_ids: Tensor | None = None
+        answers_along_paths = options.reasoner == "paths"
+        self.paths = PathReasoner(len(base.shapes), dim, options.layers) if answers_along_paths else None
 
     @classmethod
     def build(
@@ -97,7 +101,11 @@ class R2N(nn.Module):
         are constants (ids) that the language got after the training.
         """
         options = chosen(ModelOptions, options, changes)
-        constants, atom_embedding = make_input(knowledge, options, encoders=encoders, new=new)
+        if options.reasoner == "paths":
+            count = len(knowledge.language.constants)
+            constants, atom_embedding = ConstantEmbedding(count, 0, dropout=0.0, new=range(count)), NoInput()
+        else:
+            constants, atom_embedding = make_input(knowledge, options, encoders=encoders, new=new)
         counted: CountedRules | None = None
         if options.rules == "counted":
             knowledge, rules = split_rules(knowledge)
@@ -106,13 +114,18 @@ class R2N(nn.Module):
         return cls(knowledge.base, constants, atom_embedding, knowledge.theory.rules, options, counted)
 
     @property
+    def reasons(self) -> bool:
+        """Whether ground rules are read: by layers on factor graphs, or along paths."""
+        return bool(len(self.layers)) or self.paths is not None
+
+    @property
     def device(self) -> torch.device:
         """The device of the weights."""
         return self.constants.vectors.device
 
     def collate(self, graph: FactorGraph, kind: Literal["auto"] | Kind = "auto") -> GraphBatch:
         """A graph as this network reads it, on its device; `auto` takes the kind `grid` if that computes the same."""
-        reads_more = any(part is not None for part in (self.known, self.belief_input, self.trained_ids))
+        reads_more = any(part is not None for part in (self.known, self.belief_input, self.trained_ids, self.paths))
         is_linear = self.atom_embedding.grids is not None and all(layer.is_over_grids for layer in self.layers)
         can_be = is_linear and not reads_more and kind in ("auto", "grid")
         dense_grid = DenseGrid.from_graph(graph.to(CPU), self.base) if can_be else None
@@ -134,6 +147,20 @@ class R2N(nn.Module):
         """
         view = copy(self)
         view.base, view.trained_ids = base, trained_ids.to(CPU)
+        return view
+
+    def on_predicates(self, base: HerbrandBase) -> "R2N":
+        """The same network, with the same weights, for another language with (some of) the same predicates."""
+        assert self.paths is not None
+        trained = [predicate.name for predicate in self.base.language.predicates]
+        names = [predicate.name for predicate in base.language.predicates]
+        for name in names:
+            if name not in trained:
+                what = f"the network has learned nothing of '{name}'"
+                raise ConfigError(what, hint=nearest(name, trained) or f"it knows {', '.join(trained)}")
+        view, paths = copy(self), copy(self.paths)
+        paths.trained_ids = self.paths.trained_ids[[trained.index(name) for name in names]]
+        view.base, view._modules = base, {**self._modules, "paths": paths}
         return view
 
     def input_layer(self, batch: GraphBatch, *, hidden: Mask = None, known: States = None) -> AtomVectors:
@@ -176,6 +203,8 @@ class R2N(nn.Module):
         embedded: AtomVectors | None = None,
     ) -> Predictions:
         """Logits of all atoms and ground rules; `known`: UNKNOWN, FALSE or TRUE of each atom; `embedded`: f_P."""
+        if isinstance(batch.graph, PathGraph) and self.paths is not None:
+            return Predictions(self.paths.atom_logits(batch.graph), ())
         grids = self.atom_embedding.grids
         if hidden is None and embedded is None and batch.dense_grid is not None and grids is not None:
             return self._forward_over_grids(batch, batch.dense_grid, grids, rule_outputs=rule_outputs)

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import cos, isnan, pi
-from time import perf_counter
+from time import perf_counter, process_time
 from typing import Any
 
 import torch
@@ -34,6 +34,7 @@ from r2n.training.batches import (
     masked_by_code,
 )
 from r2n.training.objective import Objective
+from r2n.training.paths import PathBatches
 from r2n.training.rows import RowBatches, asks_rows
 
 
@@ -49,6 +50,8 @@ def batches_of(
 ) -> Batches:
     """The steps by the options: over the full graph, over its components, or over batches of queries."""
     check_batches(options)
+    if source.paths is not None and model.paths is not None:
+        return PathBatches(model, source.paths, evidence, options)
     if options.batch_size is None:
         return make_batches(model, source, evidence, options, seed=seed, check=check, progress=progress)
     if asks_rows(model, options):
@@ -62,6 +65,11 @@ def batches_of(
 
 def check_shared_options(options: TrainingOptions) -> None:
     """Refuse steps over the full graph, which cannot be sharded."""
+    if options.minutes is not None:
+        raise ConfigError(
+            "several processes share the batches of a training, and minutes are counted in one",
+            hint="set training.epochs in place of training.minutes, or train with one: --devices 1",
+        )
     if options.batch_size is None:
         raise ConfigError(
             "several processes share the batches of a training, and here a step asks everything",
@@ -114,15 +122,25 @@ def make_optimizer(model: R2N, options: OptimisationOptions) -> torch.optim.Opti
     return optimisers[options.optimiser].load()(groups if groups[2]["params"] else groups[:2])
 
 
-def set_learning_rates(optimizer: torch.optim.Optimizer, options: OptimisationOptions, epoch: int) -> None:
-    """The rates of an epoch (from 0), for each group of the optimiser."""
-    factor = 0.5 * (1 + cos(pi * epoch / max(1, options.epochs))) if options.schedule == "cosine" else 1.0
+def set_learning_rates(
+    optimizer: torch.optim.Optimizer, options: OptimisationOptions, epoch: int, epochs: int | None = None, step: int = 0
+) -> None:
+    """The rates of an epoch (from 0) of `epochs`, for each group of the optimiser; warm-up goes by `step`."""
+    share, factor = epoch / max(1, options.epochs if epochs is None else epochs), 1.0
+    if options.schedule == "cosine":
+        factor = 0.5 * (1 + cos(pi * share))
+    elif options.schedule == "linear":
+        factor = max(LAST_RATE, 1 - share) * (min(1.0, (step + 1) / WARM_UP) if epoch == 0 else 1.0)
     rule_rate = options.learning_rate if options.rule_learning_rate is None else options.rule_learning_rate
     counted_rate = rule_rate if options.counted_learning_rate is None else options.counted_learning_rate
     rates = (options.learning_rate, rule_rate, counted_rate)
     for group, rate in zip(optimizer.param_groups, rates, strict=False):  # the last, where rules are counted
         group["lr"] = rate * factor
 
+
+WARM_UP = 50  # steps
+LAST_RATE = 0.05  # of the learning rate, at the end of the linear schedule
+MEASURED_EPOCHS = 2  # that tell how many there are in the minutes
 
 Validate = Callable[[R2N], float]
 Finalize = Callable[[R2N], None]
@@ -176,6 +194,8 @@ class Trainer:
         self.optimizer = make_optimizer(model, options)
         self.generator = torch.Generator().manual_seed(seed)
         self.epoch = 0
+        self.seconds = 0.0
+        self.planned: int | None = None
         self.best: float | None = None
         self.best_epoch = 0
         self.best_weights: dict[str, Tensor] = {}
@@ -213,8 +233,8 @@ class Trainer:
 
     @property
     def epochs(self) -> int:
-        """The most epochs."""
-        return self.options.epochs
+        """The most epochs: by the options, or as many as are planned for the minutes."""
+        return self.options.epochs if self.planned is None else min(self.options.epochs, self.planned)
 
     @property
     def is_done(self) -> bool:
@@ -224,17 +244,29 @@ class Trainer:
         waited, patience = self.epoch - self.best_epoch, self.options.patience
         return patience is not None and self.best is not None and waited >= patience
 
+    @property
+    def keeps_best(self) -> bool:
+        """Whether validation chooses the weights."""
+        return self.options.patience is not None or self.options.minutes is not None
+
     def step(self) -> Epoch:
         """One epoch."""
-        start = perf_counter()
-        set_learning_rates(self.optimizer, self.options, self.epoch)
+        start, began = perf_counter(), process_time()
         self.model.train()
-        losses = torch.stack([self._descend(step) for step in self.batches.epoch(self.generator)])
+        parts = []
+        for number, step in enumerate(self.batches.epoch(self.generator)):
+            set_learning_rates(self.optimizer, self.options, self.epoch, self.epochs, number)
+            parts.append(self._descend(step))
+        losses = torch.stack(parts)
         rules = 0.0
         if self.rule_batches is not None and self.epoch < self.options.rule_epochs:
-            parts = [float(self._descend(step, is_shared=False)[0]) for step in self.rule_batches.epoch(self.generator)]
-            rules = sum(parts) / max(1, len(parts))
+            each = [float(self._descend(step, is_shared=False)[0]) for step in self.rule_batches.epoch(self.generator)]
+            rules = sum(each) / max(1, len(each))
         self.epoch += 1
+        self.seconds += process_time() - began
+        if self.options.minutes is not None and self.epoch <= MEASURED_EPOCHS:
+            # decided early and kept in the checkpoint: a training that goes on ends as one that was never stopped
+            self.planned = max(self.epoch, round(60 * self.options.minutes * self.epoch / self.seconds))
         valid = self._validated()
         if self.is_done:  # after the last step no loss would show it; weights that validation chose are those that stay
             staying = self.best_weights or dict(self.model.named_parameters())
@@ -320,7 +352,7 @@ class Trainer:
             valid = self.validate(self.model)
         if isnan(valid):
             return None
-        if self.options.patience is not None and (self.best is None or valid > self.best):
+        if self.keeps_best and (self.best is None or valid > self.best):
             self.best, self.best_epoch, self.best_weights = valid, self.epoch, self._weights()
         return valid
 
