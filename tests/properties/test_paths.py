@@ -114,7 +114,9 @@ def test_logits_are_those_of_plain_loops(dice: Random) -> None:
     graph = logits.source.around(codes)
     found = logits.model(logits.model.collate(graph)).atoms.detach()
     predicates, arguments = base.decode(codes)
-    for code, q, (h, y), logit, reached in zip(codes, predicates, arguments.tolist(), found, graph.in_rules, strict=True):
+    for code, q, (h, y), logit, reached in zip(
+        codes, predicates, arguments.tolist(), found, graph.in_rules, strict=True
+    ):
         asked = (int(q), h, y)
         out = left_out(asked, reciprocals, facts, pairs) if asked in facts else set()
         expected = row_logits(weights, facts - out, int(q), h, DEPTH)

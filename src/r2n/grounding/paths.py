@@ -99,23 +99,25 @@ class PathStep:
     """The ground rules of one step of a batch of queries.
 
     An atom q(h, y) is the number `query * constants + y`: `atoms` are those that are reached after the step, ascending,
-    `before` the rows among them of those that the step began with. A message of the step belongs to a `pair` of an atom
-    q(h, z) and a predicate r: it goes to all atoms q(h, y) with a fact r(z, y). `source` is the row of its q(h, z)
-    among those of the step before, `predicate` is `query * predicates + r`, and `targets[starts[i] : starts[i + 1]]`
-    the rows of the atoms it goes to; `arriving` and `ends` are the same sorted by atom: the pairs of each.
-    `blocks` cut queries in parts of about equally many ground rules: for each, the first pair, source and atom.
+    `before` the rows among them of those that the step began with, and `going` those of these whose facts are followed.
+    A message belongs to a pair of an atom q(h, z) and a predicate r: it goes to all atoms q(h, y) with a fact r(z, y).
+    `source` is the row of its q(h, z) before the step, `predicate` is `query * predicates + r`, and
+    `targets[starts[i] : starts[i + 1]]` are the rows of the atoms it goes to; `arriving` and `ends` are the same sorted
+    by atom: the pairs of each. The pairs of each atom that goes on begin at `pairs_of_source`. `blocks` cut the queries
+    in parts of about equally many ground rules: the first query, pair, atom that goes on, atom before, and atom after.
     """
 
     atoms: Int64[np.ndarray, " atoms"]
     before: Numbers
-    source: Numbers
+    going: Int64[np.ndarray, " going"]
+    source: Int64[np.ndarray, " pairs"]
     pairs_of_source: Numbers
     predicate: Numbers
     starts: Numbers
     targets: Numbers
     ends: Numbers
     arriving: Numbers
-    blocks: Int64[np.ndarray, "blocks_and_end 3"]
+    blocks: Int64[np.ndarray, "blocks_and_end 5"]
 
     def __len__(self) -> int:
         """The number of ground rules."""
@@ -163,18 +165,19 @@ def next_step(index: FactIndex, queries: PathQueries, atoms: Codes, rows: Int64[
     first_rules = starts[pairs]
     cuts = np.searchsorted(first_rules, np.arange(0, first_rules[-1], GROUND_RULES_IN_A_BLOCK))
     cuts = np.unique(np.append(cuts, [0, len(queries)]))
-    first_rows = np.searchsorted(reached, every * index.constants)
+    before, after = (np.searchsorted(part, every * index.constants) for part in (atoms, reached))
     return PathStep(
         reached,
         row[atoms],
-        source.astype(np.int32),
+        rows,
+        rows[source],
         _starts(pairs_of_source),
         (of_query * len(index.reciprocals) + index.predicates[pair]).astype(np.int32),
         starts,
         targets,
         by_atom.indptr,
         by_atom.indices,
-        np.stack([pairs[cuts], sources[cuts], first_rows[cuts]], axis=1),
+        np.stack([every[cuts], pairs[cuts], sources[cuts], before[cuts], after[cuts]], axis=1),
     )
 
 

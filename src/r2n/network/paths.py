@@ -3,11 +3,12 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int64
-from torch import Tensor, nn, relu
+from torch import Tensor, nn
 from torch.nn.functional import embedding_bag
 
 from r2n.data.herbrand import Codes, index_among
@@ -63,87 +64,153 @@ def batches(index: FactIndex, queries: PathQueries) -> Iterator[tuple[int, PathQ
         yield start, queries.part(start, size)
 
 
-class _Messages(torch.autograd.Function):
-    """The sum for each atom q(h, y) over the ground rules that arrive, of Emb(q(h, z)) * w_r.
+@dataclass(frozen=True, eq=False)
+class _Block:
+    """The ground rules of some queries: slices of queries, pairs, sources, atoms before and after the step."""
 
-    A product belongs to a pair (q(h, z), r), and is gathered by all ground rules of the pair. Block by block of
-    queries, it stays in the cache; nothing is kept for the backward pass but its arguments.
+    queries: slice
+    pairs: slice
+    sources: slice
+    before: slice
+    atoms: slice
+
+
+@dataclass(frozen=True, eq=False)
+class _Incidence:
+    """A step as tensors; `weights` is the row of each pair's w_r in a table of the distinct predicates asked."""
+
+    step: PathStep
+    source: Tensor
+    weights: Tensor
+    starts: Tensor
+    targets: Tensor
+    ends: Tensor
+    arriving: Tensor
+    going: Tensor
+    pairs_of_source: Tensor
+    before: Tensor
+    heads: Tensor
+
+    @classmethod
+    def from_step(cls, step: PathStep, heads: np.ndarray, query: "Asked") -> "_Incidence":
+        of_query, predicate = np.divmod(step.predicate, len(query.facts))
+        arrays = step.source, of_query, predicate, step.starts, step.targets, step.ends, step.arriving, step.going
+        source, of_query, predicate, *others = _tensors(query.each.device, *arrays)
+        weights = query.owner[of_query] * len(query.facts) + predicate
+        more = _tensors(query.each.device, step.pairs_of_source, step.before.astype(np.int64), heads)
+        return cls(step, source, weights, *others, *more)
+
+    def blocks(self) -> Iterator[_Block]:
+        for first, end in pairwise(self.step.blocks.tolist()):
+            yield _Block(*map(slice, first, end))
+
+    def products(self, block: _Block, atoms: Tensor, table: Tensor) -> Tensor:
+        """The message of each pair: it goes to all atoms that a fact of the pair leads to."""
+        own = atoms.index_select(0, self.source[block.pairs])
+        return own.mul_(table.index_select(0, self.weights[block.pairs]))
+
+    def inputs(self, block: _Block, atoms: Tensor, table: Tensor, asked: Tensor) -> tuple[Tensor, Tensor]:
+        """Emb(a) and the sum of messages of the atoms of a block."""
+        size, first = block.atoms.stop - block.atoms.start, block.atoms.start
+        products = self.products(block, atoms, table)
+        own = atoms.new_zeros(size, atoms.shape[1]).index_copy_(
+            0, self.before[block.before] - first, atoms[block.before]
+        )
+        sums = _bag_sums(products, self.arriving, self.ends, block.atoms, block.pairs)
+        return own, sums.index_add_(0, self.heads[block.queries] - first, asked[block.queries])
+
+
+class _PathPass(torch.autograd.Function):
+    """A layer, block by block of queries, so that all between its input and output stays in the cache.
+
+    Only the arguments are kept for the backward pass, which computes the rest again.
     """
 
     @staticmethod
-    def forward(ctx, atoms: Tensor, weights: Tensor, step: PathStep) -> Tensor:
-        ctx.step = step
-        ctx.save_for_backward(atoms, weights)
-        sums = atoms.new_zeros(len(step.atoms), atoms.shape[1])
-        arrays = step.source, step.predicate, step.ends, step.arriving
-        source, predicate, ends, arriving = _tensors(atoms.device, *arrays)
-        for pairs, _, rows in _blocks(step):
-            products = atoms.index_select(0, source[pairs]).mul_(weights.index_select(0, predicate[pairs]))
-            sums[rows] = _bag_sums(products, arriving, ends, rows, pairs.start)
-        return sums
+    def forward(ctx, incidence: _Incidence, atoms: Tensor, table: Tensor, asked: Tensor, *update: Tensor) -> Tensor:
+        ctx.incidence = incidence
+        ctx.save_for_backward(atoms, table, asked, *update)
+        out = atoms.new_empty(len(incidence.step.atoms), atoms.shape[1])
+        for block in incidence.blocks():
+            own, sums = incidence.inputs(block, atoms, table, asked)
+            torch.add(_normed(own, sums, *update)[1].relu_(), own, out=out[block.atoms])
+        return out
 
     @staticmethod
     def backward(ctx, *grads: Tensor) -> tuple[Tensor | None, ...]:
-        step, (atoms, weights) = ctx.step, ctx.saved_tensors
-        grad, to_atoms, to_weights = grads[0].contiguous(), torch.zeros_like(atoms), torch.zeros_like(weights)
-        arrays = step.source, step.predicate, step.starts, step.targets, step.pairs_of_source
-        source, predicate, starts, targets, firsts = _tensors(grad.device, *arrays)
-        every = torch.arange(len(source), dtype=torch.int32, device=grad.device)
-        for pairs, sources, _ in _blocks(step):
-            products = _bag_sums(grad, targets, starts, pairs)
-            at_source, of_predicate = source[pairs], predicate[pairs]
-            to_weights.index_add_(0, of_predicate, atoms.index_select(0, at_source).mul_(products))
-            products.mul_(weights.index_select(0, of_predicate))
-            to_atoms[sources] = _bag_sums(products, every, firsts, sources, pairs.start)
-        return to_atoms, to_weights, None
+        incidence: _Incidence = ctx.incidence
+        atoms, table, asked, *update = ctx.saved_tensors
+        own_weight, message_weight, bias, scale, shift = update
+        to_atoms, to_table, to_asked = map(torch.zeros_like, (atoms, table, asked))
+        to_update = tuple(map(torch.zeros_like, update))
+        every = torch.arange(len(incidence.source), dtype=torch.int32, device=atoms.device)
+        for block in incidence.blocks():
+            grad, (own, sums) = grads[0][block.atoms], incidence.inputs(block, atoms, table, asked)
+            updated, normed, mean, deviation = _normed(own, sums, *update)
+            kept = torch.ops.aten.threshold_backward(grad, normed, 0)
+            parts = kept, updated, bias.shape, mean, deviation, scale, shift
+            to_updated, *to_norm = torch.ops.aten.native_layer_norm_backward(*parts, [True] * 3)
+            to_maps = to_updated.t() @ own, to_updated.t() @ sums, to_updated.sum(0)
+            for total, part in zip(to_update, (*to_maps, *to_norm), strict=True):
+                total.add_(part)
+            first, to_sums = block.atoms.start, to_updated @ message_weight
+            before = incidence.before[block.before] - first
+            to_atoms[block.before] = torch.addmm(grad, to_updated, own_weight).index_select(0, before)
+            to_asked[block.queries] = to_sums.index_select(0, incidence.heads[block.queries] - first)
+            products = _bag_sums(to_sums, incidence.targets, incidence.starts, block.pairs, block.atoms)
+            source, weights = incidence.source[block.pairs], incidence.weights[block.pairs]
+            to_table.index_add_(0, weights, atoms.index_select(0, source).mul_(products))
+            products.mul_(table.index_select(0, weights))
+            at_sources = _bag_sums(products, every, incidence.pairs_of_source, block.sources, block.pairs)
+            to_atoms.index_add_(0, incidence.going[block.sources], at_sources)
+        return None, to_atoms, to_table, to_asked, *to_update
+
+
+EPSILON = 1e-5  # of the layer norm
+
+
+def _normed(
+    own: Tensor, sums: Tensor, own_weight: Tensor, message_weight: Tensor, bias: Tensor, scale: Tensor, shift: Tensor
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """W [Emb(a), sum of messages], its layer norm, and what the gradient of that reads."""
+    updated = torch.addmm(torch.addmm(bias, own, own_weight.t()), sums, message_weight.t())
+    return updated, *torch.native_layer_norm(updated, bias.shape, scale, shift, EPSILON)
 
 
 def _tensors(device: torch.device, *arrays: np.ndarray) -> tuple[Tensor, ...]:
     return tuple(torch.from_numpy(array).to(device) for array in arrays)
 
 
-def _blocks(step: PathStep) -> Iterator[tuple[slice, slice, slice]]:
-    """The pairs, sources and atoms of each block that has any pair."""
-    for first, end in zip(step.blocks[:-1].tolist(), step.blocks[1:].tolist(), strict=True):
-        if first[0] < end[0]:
-            yield slice(first[0], end[0]), slice(first[1], end[1]), slice(first[2], end[2])
-
-
-def _bag_sums(table: Tensor, members: Tensor, starts: Tensor, bags: slice, shift: int = 0) -> Tensor:
-    """The sums over the members of some bags, where the table begins with member `shift`."""
+def _bag_sums(table: Tensor, members: Tensor, starts: Tensor, bags: slice, rows: slice) -> Tensor:
+    """The sums over the members of some bags, which are in these `rows` of a table that begins with the first."""
     own = starts[bags.start : bags.stop + 1]
     some = members[int(own[0]) : int(own[-1])]
-    return embedding_bag(some - shift, table, own - own[0], mode="sum", include_last_offset=True)
+    return embedding_bag(some - rows.start, table, own - own[0], mode="sum", include_last_offset=True)
 
 
 class PathLayer(nn.Module):
     """Eqs. 2-5 with MLP^1 and MLP^2 shared over the asked predicate q through its embedding e_q.
 
     The message of r(z, y) is Emb(q(h, z)) * w_r, where w is a linear map of e_q; Emb(a) + relu(LayerNorm(W [Emb(a),
-    sum of messages])) is the new embedding of an atom.
+    sum of messages])) is the new embedding of an atom. At q(h, h), e_q is one of the messages.
     """
 
     def __init__(self, predicates: int, dim: int) -> None:
         """Messages are about the embeddings themselves at the start."""
         super().__init__()
-        self.dim = dim
         self.weights = nn.Linear(dim, predicates * dim)
         self.update = nn.Linear(2 * dim, dim)
-        self.norm = nn.LayerNorm(dim)
+        self.norm = nn.LayerNorm(dim, eps=EPSILON)
         nn.init.normal_(self.weights.weight, std=dim**-0.5)
         nn.init.ones_(self.weights.bias)
 
-    def forward(self, atoms: Atoms, going: Tensor | None, step: PathStep, query: "Asked", heads: Tensor) -> Atoms:
-        """The embeddings after a step from all atoms, or those `going`; e_q is added to the sums at the `heads`."""
-        weights = self.weights(query.distinct).view(len(query.distinct), -1, self.dim)[:, query.facts]
-        weights = weights[query.owner].flatten(0, 1)
-        sums = _Messages.apply(atoms if going is None else atoms[going], weights, step)
-        sums = sums.index_add(0, heads, query.each)
-        (kept,) = _tensors(atoms.device, step.before)
-        before = atoms.new_zeros(len(sums), self.dim).index_copy(0, kept.long(), atoms)
-        own, message = self.update.weight.split(self.dim, dim=1)
-        updated = torch.addmm(torch.addmm(self.update.bias, before, own.t()), sums, message.t())
-        return before + relu(self.norm(updated))
+    def forward(self, atoms: Atoms, step: PathStep, heads: Int64[np.ndarray, " queries"], query: "Asked") -> Atoms:
+        """The embeddings after a step; `heads` are the rows of the q(h, h) after it."""
+        table = self.weights(query.distinct).view(len(query.distinct), -1, atoms.shape[1])[:, query.facts]
+        incidence = _Incidence.from_step(step, heads, query)
+        maps = (part.contiguous() for part in self.update.weight.split(atoms.shape[1], dim=1))
+        update = *maps, self.update.bias, self.norm.weight, self.norm.bias
+        return _PathPass.apply(incidence, atoms, table.flatten(0, 1), query.each, *update)
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,8 +257,7 @@ class PathReasoner(nn.Module):
                     )
             step = next_step(index, queries, reached, rows)
             heads = step.before[heads]
-            going, at = _tensors(device, rows, heads)
-            atoms = layer(atoms, going if len(rows) < len(reached) else None, step, query, at)
+            atoms = layer(atoms, step, heads, query)
             reached = step.atoms
         return reached, self._logits(atoms, query, reached // index.constants)
 
@@ -201,7 +267,7 @@ class PathReasoner(nn.Module):
         own, asked = first.weight.split(atoms.shape[1], dim=1)
         of_asked = torch.addmm(first.bias, query.each, asked.t())
         (owner,) = _tensors(atoms.device, of_query)
-        hidden = torch.addmm(of_asked[owner], atoms, own.t())
+        hidden = torch.addmm(of_asked.index_select(0, owner), atoms, own.t())
         return self.output.after_first(hidden).squeeze(1)
 
     @torch.no_grad()
