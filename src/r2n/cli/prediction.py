@@ -34,13 +34,21 @@ NOT_READ = "this network does not read facts (model.evidence_input = off): they 
 
 
 def load_changed(
-    run: Path, device: str, shown: ui.PhaseProgress, more: ui.Texts, fewer: ui.Texts, constants: ui.Texts
+    run: Path,
+    device: str,
+    shown: ui.PhaseProgress,
+    more: ui.Texts,
+    fewer: ui.Texts,
+    constants: ui.Texts,
+    on: str | None = None,
 ) -> "Model":
-    """The model of a run with fewer facts, and then more; `constants` are written DOMAIN=NAME."""
+    """The model of a run (`on` another problem) with fewer facts, and then more; `constants` are DOMAIN=NAME."""
+    from r2n.datasets.benchmarks import load
     from r2n.model.model import Model
 
     domains, names = by_domain(constants or ()), ("--with", "--without", "--constant")
     loaded = Model.load(run, device=device, progress=shown)
+    loaded = loaded if on is None else loaded.on(load(on))
     model = loaded.with_changes(more or (), fewer or (), domains, names)
     print_headers(loaded, [*(fewer or ()), *(more or ())])
     for name in model.changed.new_constants:
@@ -89,6 +97,7 @@ def predict(
     top: Annotated[int | None, Option(min=1, help="How many answers to a ?: 10, or with --all every one.")] = None,
     unknown: Annotated[bool, Option("--unknown", help="Only what is not known already.")] = False,
     show_all: Annotated[bool, Option("--all", help="Also atoms that no ground rule reaches.")] = False,
+    on: ui.OnOption = None,
     jobs: ui.JobsOption = None,
     device: ui.DeviceOption = "auto",
     as_json: ui.JsonOption = False,
@@ -109,12 +118,14 @@ def predict(
         raise ConfigError("either a question or a file of queries is asked", hint=hint)
     if out is not None:
         check_output(out)
+    if jobs is not None and on is not None:
+        raise ConfigError("--jobs shares out the queries of the run's own problem", hint="leave out --jobs, or --on")
     if jobs is not None and (queries is None or out is None or as_json):
         raise ConfigError("--jobs shares out a file of queries", hint="r2n predict RUN --queries FILE --out FILE")
     wanted = AnswerOptions(show_all, top or (None if show_all else FEW), unknown)
     answers = table = written = None
     with ui.progress(str(run)) as shown:
-        model = load_changed(run, device, shown, more, fewer, constants)
+        model = load_changed(run, device, shown, more, fewer, constants, on)
         print_headers(model, [] if queries is None else [queries])
         if question is not None:
             answers = model.predict(question, **asdict(wanted))

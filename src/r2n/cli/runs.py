@@ -136,6 +136,7 @@ def evaluate(
     seed: ui.SampleSeedOption = 0,
     constraints: Annotated[bool, Option("--constraints", help="Rank once more, with mined constraints.")] = False,
     kinds: Annotated[ui.Texts, Option("--kind", help="Constraints of this kind alone; may be repeated.")] = None,
+    on: ui.OnOption = None,
     jobs: ui.JobsOption = None,
     memory: ui.MemoryOption = None,
     device: ui.DeviceOption = "auto",
@@ -147,7 +148,7 @@ def evaluate(
 
     limit = None if memory is None else parse_size(memory)
     ranked = tuple(kinds or (KINDS if constraints else ()))
-    asked = EvaluationJob(run, split, sample, seed, ranked, device, limit)
+    asked = EvaluationJob(run, split, sample, seed, ranked, device, limit, on)
     with ui.progress(str(run)) as shown:
         model, found = evaluate_run(asked, jobs=jobs, progress=shown)
     ui.note(*ui.baseline_notes(found[0]), prefix="note: ")

@@ -483,6 +483,9 @@ class Model:
         `depth`: the levels of ground rules, down to what is known; 0 gives the answer alone. With `against`,
         another atom, the ground rules that make the difference are compared.
         """
+        if self.network.paths is not None:
+            hint = "r2n predict RUN ATOM answers; answers by rules of a theory are explained"
+            raise ConfigError("an answer along paths cannot be explained yet", hint=hint)
         if depth < 0 or (top is not None and top < 1):
             what = f"depth is 0 or more, and top is 1 or more, not {depth} and {top}"
             raise ConfigError(what, hint="depth = 0 gives the answer alone")

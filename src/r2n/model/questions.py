@@ -23,6 +23,7 @@ import pyarrow.parquet as pq
 from r2n.data.atom_text import ANYTHING, written_name
 from r2n.data.knowledge_base import encode_facts
 from r2n.data.tables import Facts, Table, read_fact_chunks, read_facts
+from r2n.datasets.benchmarks import load
 from r2n.errors import CheckpointError, ConfigError, DataError, counted, refusing
 from r2n.evaluation.ranking import EvaluationOptions, Shard
 from r2n.evaluation.report import Report
@@ -397,7 +398,10 @@ def _digest_of(text: str) -> str:
 
 @dataclass(frozen=True)
 class EvaluationJob:
-    """What is evaluated: the queries of a split, perhaps a sample of them, and once more with constraints of kinds."""
+    """What is evaluated: the queries of a split, perhaps a sample of them, and once more with constraints of kinds.
+
+    `on` names another problem with the same predicates, whose queries are asked.
+    """
 
     folder: Path
     split: str = "test"
@@ -406,6 +410,7 @@ class EvaluationJob:
     kinds: tuple[str, ...] = ()
     device: str = "auto"
     memory: int | None = None
+    on: str | None = None
 
 
 def evaluate_run(
@@ -418,6 +423,7 @@ def evaluate_run(
 
 def _evaluate_shard(shard: Shard, asked: EvaluationJob, progress: Progress = no_progress) -> tuple[Model, list[Report]]:
     model = Model.load(asked.folder, device=asked.device, memory=asked.memory, progress=progress)
+    model = model if asked.on is None else model.on(load(asked.on))
     forbidden: list[Constrained | None] = [None]
     if asked.kinds:
         forbidden.append(Constrained.from_knowledge(model.problem.knowledge, asked.kinds))
