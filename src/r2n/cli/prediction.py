@@ -118,8 +118,6 @@ def predict(
         raise ConfigError("either a question or a file of queries is asked", hint=hint)
     if out is not None:
         check_output(out)
-    if jobs is not None and on is not None:
-        raise ConfigError("--jobs shares out the queries of the run's own problem", hint="leave out --jobs, or --on")
     if jobs is not None and (queries is None or out is None or as_json):
         raise ConfigError("--jobs shares out a file of queries", hint="r2n predict RUN --queries FILE --out FILE")
     wanted = AnswerOptions(show_all, top or (None if show_all else FEW), unknown)
@@ -133,7 +131,7 @@ def predict(
             table = None if out is None else questions_table(model, [answers], predicates)
         elif queries is not None and out is not None and not as_json:
             facts = (tuple(more or ()), tuple(fewer or ()), by_domain(constants or ()))
-            job = PredictionJob(run, queries, wanted, *facts, device)
+            job = PredictionJob(run, queries, wanted, *facts, device, on=on)
             written = predict_file(job, out, jobs=jobs, model=model, progress=shown)
         elif queries is not None:
             table = answer_table(model, queries, wanted)

@@ -1,6 +1,6 @@
 """Checks of options and theories that contradict each other or the data."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 from r2n.components import input_layers
@@ -22,7 +22,7 @@ def contradictions(problem: Problem, options: Options) -> list[ConfigError]:
         partial(check_arity, model.input, problem.knowledge.language.predicates),
         partial(check_evidence_is_read, model),
         partial(_check_rows, problem, options),
-        partial(check_paths, options),
+        *_path_checks(options),
     ]
     if training.regularisation != "off":
         checks.insert(2, partial(check_has_explicit_rules, rules))
@@ -97,19 +97,21 @@ def check_candidate_batches(answers_alone: bool, options: TrainingOptions) -> No
     )
 
 
-def check_paths(options: Options) -> None:
-    """Grounding along paths and the layers that read it are chosen together, with as many steps as layers."""
+def _path_checks(options: Options) -> Iterator[Callable[[], None]]:
+    """Grounding along paths, the layers that read it, and the queries that they learn from are chosen together."""
     grounding, model, training = options.grounding, options.model, options.training
-    is_asked = grounding.strategy == "paths", model.reasoner == "paths"
+    are_paths = grounding.strategy == "paths", model.reasoner == "paths"
+    if not any(are_paths):
+        return
     what = f"strategy = '{grounding.strategy}' and reasoner = '{model.reasoner}': one is along paths, and one is not"
-    _refuse(is_asked[0] != is_asked[1], what, 'set both to "paths"')
+    yield partial(_refuse, not all(are_paths), what, 'set both to "paths"')
     what = f"along paths, every layer is a step: layers = {model.layers}, depth = {grounding.depth}"
-    _refuse(all(is_asked) and model.layers != grounding.depth, what, "set both to the same number")
+    yield partial(_refuse, model.layers != grounding.depth, what, "set both to the same number")
     what = "both positions of a pair are asked along paths, the first one of the reciprocal"
-    _refuse(all(is_asked) and not grounding.reciprocal, what, "set grounding.reciprocal to true")
+    yield partial(_refuse, not grounding.reciprocal, what, "set grounding.reciprocal to true")
     what = "along paths, an answer is compared with all candidates of its query, and some queries are asked a step"
     is_other = training.batch_size is None or training.loss != "full-softmax"
-    _refuse(all(is_asked) and is_other, what, "set training.loss to full-softmax, and training.batch_size")
+    yield partial(_refuse, is_other, what, "set training.loss to full-softmax, and training.batch_size")
 
 
 def check_has_facts(evidence: Evidence) -> None:

@@ -299,7 +299,10 @@ QUERIES_AT_ONCE = 2**14
 
 @dataclass(frozen=True)
 class PredictionJob:
-    """What is asked of a run: queries, which answers, changed facts; `size` rows of the file are answered at once."""
+    """What is asked of a run: queries, which answers, changed facts; `size` rows of the file are answered at once.
+
+    `on` names another problem with the same predicates, which is asked in place of the run's own.
+    """
 
     folder: Path
     queries: Path
@@ -309,10 +312,12 @@ class PredictionJob:
     domains: Mapping[str, Sequence[str]] = field(default_factory=dict)
     device: str = "auto"
     size: int = QUERIES_AT_ONCE
+    on: str | None = None
 
     def load(self, progress: Progress = no_progress) -> Model:
         """The run's network, knowing less, and then more."""
         model = Model.load(self.folder, device=self.device, progress=progress)
+        model = model if self.on is None else model.on(load(self.on))
         return model.with_changes(self.more, self.fewer, self.domains)
 
 
@@ -376,6 +381,7 @@ def _identity(asked: PredictionJob, *, is_shared: bool) -> dict[str, Any]:
         "run": [_digest_of(str(path)) if path.is_file() else None for path in files],
         "queries": [str(asked.queries.resolve()), _digest_of(str(asked.queries))],
         "wanted": asdict(asked.wanted),
+        "on": asked.on,
         "changes": [_digest_of(text) for text in (*asked.fewer, "", *asked.more)],
         "domains": {name: list(constants) for name, constants in sorted(asked.domains.items())},
         "device": asked.device,
