@@ -135,10 +135,11 @@ class Model:
             copytree(self.folder, work, dirs_exist_ok=True)
 
     def __repr__(self) -> str:
-        made, layers = self.options.model, counted(len(self.trained_networks[0].layers), "reasoning layer")
+        made, layers = self.options.model, counted(self.trained_networks[0].depth, "reasoning layer")
         networks = f", ensemble of {len(self.trained_networks)}" if len(self.trained_networks) > 1 else ""
         known = counted(len(self.problem.train), "known atom")
-        return f"Model('{self.problem.name}', {made.input} of dim {made.dim}, {layers}{networks}, {known})"
+        kind = made.input if self.network.paths is None else "paths"
+        return f"Model('{self.problem.name}', {kind} of dim {made.dim}, {layers}{networks}, {known})"
 
     @property
     def problem(self) -> Problem:
@@ -267,7 +268,7 @@ class Model:
         union = codes[0] if len(codes) == 1 else np.unique(np.concatenate(codes))
         along_paths = self.network.paths is not None
         every, found = self.columns(union[:0] if along_paths else union), list[Answers | DataError]()
-        is_filtered = self.network.reasons and self.reachable_atoms is None
+        is_filtered = bool(self.network.depth) and self.reachable_atoms is None
         for question, part in zip(questions, atoms, strict=True):
             if isinstance(part, DataError):
                 found.append(part)
@@ -291,7 +292,7 @@ class Model:
     def _atoms_to_answer(self, question: Question) -> Codes | DataError:
         """The atoms that a question is answered by: with `?`, those that are known or that ground rules reach."""
         try:
-            is_full = question.everything or len(question) == 1 or not self.network.reasons
+            is_full = question.everything or len(question) == 1 or not self.network.depth
             reachable = None if is_full else self.reachable_atoms
             if reachable is None:
                 return question.codes()
@@ -337,7 +338,7 @@ class Model:
         codes = np.array(codes, np.int64)
         each, reached, refused = self._answered(codes, position)
         truths = known_truths(self.base, codes, self.problem.train)
-        reached = reached if self.network.reasons else np.ones(len(codes), bool)
+        reached = reached if self.network.depth else np.ones(len(codes), bool)
         logits, spread = each.mean(axis=0), each.std(axis=0, ddof=1) if len(each) > 1 else None
         network, is_asserted = (self.calibration or expit)(logits), np.isin(codes, self.known_atoms)
         return Answers(

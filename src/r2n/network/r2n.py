@@ -114,9 +114,9 @@ class R2N(nn.Module):
         return cls(knowledge.base, constants, atom_embedding, knowledge.theory.rules, options, counted)
 
     @property
-    def reasons(self) -> bool:
-        """Whether ground rules are read: by layers on factor graphs, or along paths."""
-        return bool(len(self.layers)) or self.paths is not None
+    def depth(self) -> int:
+        """The number of reasoning layers, on factor graphs or along paths."""
+        return len(self.layers) if self.paths is None else len(self.paths.layers)
 
     @property
     def device(self) -> torch.device:
