@@ -82,9 +82,11 @@ def test_new_facts_and_constants_are_answered_without_training() -> None:
 
 
 def test_a_training_by_the_clock_that_was_stopped_ends_bit_for_bit_the_same(tmp_path: Path) -> None:
-    problem = chained(2, "training.epochs=100000", "training.minutes=0.02", "training.validate_every=5")
+    problem = chained(
+        2, "grounding.depth=2", "training.epochs=100000", "training.minutes=0.02", "training.validate_every=5"
+    )
     whole, stopped = tmp_path / "whole", tmp_path / "stopped"
-    for epoch in train_in(whole, prepare_run(problem), checkpoint_seconds=0):
+    for epoch in train_in(whole, prepare_run(problem), checkpoint_seconds=0.0):
         if epoch.number == 4:
             copytree(whole, stopped, ignore=lambda *_: [".lock"])
     planned = read_checkpoint(stopped)

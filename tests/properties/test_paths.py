@@ -1,5 +1,6 @@
 """Grounding and reasoning along paths equal plain loops over facts."""
 
+from dataclasses import replace
 from itertools import product
 from random import Random
 
@@ -85,7 +86,8 @@ def test_ground_rules_are_those_of_plain_loops(dice: Random) -> None:
     is_alone, pairs = [dice.random() < 0.5 for _ in asked], dice.random() < 0.5
     which = np.flatnonzero(is_alone)
     without = which, np.array([asked[i][2] for i in which], np.int64)
-    queries = PathQueries(*(np.array([f[i] for f in asked]) for i in (0, 1)), without, pairs)
+    predicates, heads, _ = np.array(asked).T
+    queries = PathQueries(predicates, heads, without, pairs)
     reached, expected = first_atoms(index, queries), []
     for fact, alone in zip(asked, is_alone, strict=True):
         out = left_out(fact, index.reciprocals.tolist(), facts, pairs) if alone else set()
@@ -154,12 +156,9 @@ def test_leaving_one_out_is_not_knowing_it(dice: Random) -> None:
     code = np.array([dice.choice(codes.tolist())])
     paths = logits.source.paths
     assert paths is not None
-    _, ((x, y), *_) = base.decode(code)[0], base.decode(code)[1].tolist()
-    q = int(base.decode(code)[0][0])
+    (q,), ((x, y),) = (part.tolist() for part in base.decode(code))
     reciprocal = base.encode(base.language.predicates[reciprocals_of(knowledge)[q]], np.array([[y, x]]))
     kept = ~np.isin(evidence.atoms, np.concatenate([code, reciprocal]))
-    from dataclasses import replace
-
     fewer = replace(knowledge, evidence=Evidence(evidence.atoms[kept], evidence.truth[kept]))
     without = replace(logits, source=replace(paths, knowledge=fewer), evidence=fewer.evidence)
     np.testing.assert_allclose(logits._looked_up(code), without._looked_up(code), rtol=1e-12)

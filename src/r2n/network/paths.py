@@ -204,7 +204,7 @@ class PathLayer(nn.Module):
         nn.init.normal_(self.weights.weight, std=dim**-0.5)
         nn.init.ones_(self.weights.bias)
 
-    def forward(self, atoms: Atoms, step: PathStep, heads: Int64[np.ndarray, " queries"], query: "Asked") -> Atoms:
+    def forward(self, atoms: Atoms, step: PathStep, heads: np.ndarray, query: "Asked") -> Float[Tensor, "reached dim"]:
         """The embeddings after a step; `heads` are the rows of the q(h, h) after it."""
         table = self.weights(query.distinct).view(len(query.distinct), -1, atoms.shape[1])[:, query.facts]
         incidence = _Incidence.from_step(step, heads, query)
