@@ -44,13 +44,15 @@ class FactIndex:
         """Of all true facts; those of reciprocal predicates are there if the language has them."""
         predicates, arguments = base.decode(evidence.atoms[evidence.truth])
         binary = np.array([len(shape) == 2 for shape in base.shapes], bool)[predicates]
-        return cls.from_facts(predicates[binary], arguments[binary], base)
+        constants = len(base.language.constants)
+        return cls.from_facts(predicates[binary], arguments[binary], constants, reciprocal_predicates(base.language))
 
     @classmethod
-    def from_facts(cls, predicates: np.ndarray, arguments: np.ndarray, base: HerbrandBase) -> "FactIndex":
+    def from_facts(
+        cls, predicates: np.ndarray, arguments: np.ndarray, constants: int, reciprocals: np.ndarray
+    ) -> "FactIndex":
         """Facts by predicate (by index) and constants (by id), two each."""
-        language = base.language
-        count, constants = len(base.shapes), len(language.constants)
+        count = len(reciprocals)
         pair = arguments[:, 0] * count + predicates
         order = np.lexsort((arguments[:, 1], pair))
         distinct, first = np.unique(pair[order], return_index=True)
@@ -59,7 +61,7 @@ class FactIndex:
             (distinct % count).astype(np.int32),
             np.append(first, len(order)).astype(np.int32),
             arguments[order, 1].astype(np.int32),
-            _reciprocals(language),
+            reciprocals,
         )
 
     @property
@@ -124,7 +126,8 @@ class PathStep:
         return len(self.targets)
 
 
-def _reciprocals(language: Language) -> Int64[np.ndarray, " predicates"]:
+def reciprocal_predicates(language: Language) -> Int64[np.ndarray, " predicates"]:
+    """The reciprocal of each predicate, by index, -1 for none."""
     found = np.full(len(language.predicates), -1, np.int64)
     for i, predicate in enumerate(language.predicates):
         if predicate.reciprocal_of is not None:

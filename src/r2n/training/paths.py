@@ -96,7 +96,8 @@ class PathBatches:
         kept = np.ones(len(self.facts), bool)
         kept[out] = False
         kept &= self.arguments[:, 1:].max(axis=1, initial=-1) >= 0
-        index = FactIndex.from_facts(self.predicates[kept], self.arguments[kept], self.base)
+        constants, reciprocals = len(self.base.language.constants), self.source.index.reciprocals
+        index = FactIndex.from_facts(self.predicates[kept], self.arguments[kept], constants, reciprocals)
         rows = self._row(self.predicates[out], self.arguments[out])
         order = np.argsort(rows, kind="stable")
         asked, answers = RowIndex.from_rows(rows[order]), self.arguments[out[order], 1]
