@@ -1,6 +1,6 @@
 """How fast layers along paths are: training steps on a generated graph, against the plain form in torch.
 
-The plain form is message passing as graph libraries write it: gather, multiply and index_add over all ground rules, then
+The plain form is message passing as graph libraries write it: gather, multiply and index_add over all ground rules, and
 the update of all atoms, by autograd. Both have the same weights, ground rules and outputs.
 """
 

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.nn.functional import embedding_bag
 
 from r2n.data.herbrand import Codes, index_among
+from r2n.errors import ConfigError
 from r2n.grounding.paths import FactIndex, PathQueries, PathStep, first_atoms, next_step
 from r2n.network.factor_graph import FactorGraph
 from r2n.network.mlp import MLP, ModulesOf
@@ -279,8 +280,10 @@ class PathReasoner(nn.Module):
             found[start * index.constants + numbers] = logits.cpu().numpy()
         return found.reshape(len(queries), index.constants)
 
-    def atom_logits(self, graph: PathGraph) -> Float[Tensor, " atoms"]:
-        """The logits of the atoms of a graph."""
+    def atom_logits(self, graph: FactorGraph) -> Float[Tensor, " atoms"]:
+        """The logits of the atoms of a graph along paths."""
+        if not isinstance(graph, PathGraph):
+            raise ConfigError("this network reads graphs along paths", hint="take them from the source of its run")
         index, queries, numbers = graph.parts
         found = self.embedding.new_full((len(numbers),), UNREACHED)
         for start, part in batches(index, queries):

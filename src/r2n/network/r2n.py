@@ -23,7 +23,7 @@ from r2n.network.grid import Atoms, DenseGrid, InputAtoms, row_dropout
 from r2n.network.input_layers import AtomEmbedding, GridFormula, NoInput, make_input
 from r2n.network.mixture import Combination, CountedRules
 from r2n.network.mlp import ModulesOf, Output
-from r2n.network.paths import PathGraph, PathReasoner
+from r2n.network.paths import PathReasoner
 from r2n.network.reasoning import make_layer, reason
 from r2n.network.tensors import CPU
 from r2n.options import ModelOptions, chosen
@@ -203,7 +203,7 @@ class R2N(nn.Module):
         embedded: AtomVectors | None = None,
     ) -> Predictions:
         """Logits of all atoms and ground rules; `known`: UNKNOWN, FALSE or TRUE of each atom; `embedded`: f_P."""
-        if isinstance(batch.graph, PathGraph) and self.paths is not None:
+        if self.paths is not None:
             return Predictions(self.paths.atom_logits(batch.graph), ())
         grids = self.atom_embedding.grids
         if hidden is None and embedded is None and batch.dense_grid is not None and grids is not None:
