@@ -19,6 +19,7 @@ from r2n.evaluation.metrics import drawn
 from r2n.evaluation.ranking import EvaluationOptions, Filter, rank
 from r2n.files import read_file
 from r2n.model.run import Run
+from r2n.network.paths import UNREACHED
 from r2n.network.r2n import R2N
 from r2n.scoring import AtomLogits
 from r2n.store.checkpoint import checkpoint_digest, write_atomically
@@ -49,7 +50,13 @@ def calibrate(run: Run) -> Calibrated | None:
         valid, weights = _with_corruptions(run, logits)
         facts = int(valid.truth.sum())
         words = f"{counted(facts, 'validation fact')} and {counted(len(valid) - facts, 'corruption')} of them"
-    found, groups = logits(valid.atoms), query_groups(base, valid.atoms, valid.truth)
+    found = logits(valid.atoms)
+    if logits.model.paths is not None:  # an atom that no path reaches has no logit of its own
+        reached = found > UNREACHED / 2
+        valid, weights = Evidence(valid.atoms[reached], valid.truth[reached]), weights[reached]
+        found, facts = found[reached], int(valid.truth.sum())
+        words = f"{counted(facts, 'validation fact')} and {counted(len(valid) - facts, 'corruption')} that paths reach"
+    groups = query_groups(base, valid.atoms, valid.truth)
     compares, hidden = options.training.compares_facts, None
     fitted = fit_temperature(found, valid.truth, groups, fitted_on=words, compares=compares, weights=weights)
     are_apart = found[valid.truth].min(initial=np.inf) > found[~valid.truth].max(initial=-np.inf)

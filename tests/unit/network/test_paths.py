@@ -10,6 +10,7 @@ from r2n.model.preflight import preflight_warnings
 from r2n.model.run import prepare_run
 from r2n.network.paths import UNREACHED
 from r2n.options import Options
+from tests.noise_problem import noise_problem
 from tests.path_problems import FAST, chained
 
 RULE = "\nrule chain: r1(x, y) & r2(y, z) -> p(x, z)"
@@ -64,6 +65,19 @@ def test_without_a_fact_of_a_pair_there_is_nothing_to_learn() -> None:
     problem = r2n.Problem.from_facts(["one(a)", "one(b)"], options=options)
     with pytest.raises(ConfigError, match="no fact to learn from"):
         prepare_run(problem)
+
+
+def test_probabilities_are_those_of_atoms_that_paths_reach() -> None:
+    """What no path reaches has a logit below all others, which says nothing of the others' probabilities."""
+    options = "grounding.strategy=paths", "model.layers=2", "training.epochs=20"
+    alike = r2n.train(noise_problem("alike", *options), notify=lambda *_: None)
+    found = alike.answers(alike.problem.queries["test"].atoms)
+    assert found.reached.all()
+    assert 0.004 < found.network.mean() < 0.02, "of 20 tails and 230 heads two are true, and nothing tells which"
+    nothing = r2n.train(chained(2, "grounding.depth=1", "training.epochs=2"), notify=lambda *_: None)
+    answers = nothing.answers(nothing.problem.queries["test"].atoms)
+    assert not answers.reached.any()
+    assert (answers.logits == UNREACHED).all()
 
 
 def test_an_explanation_is_refused() -> None:
