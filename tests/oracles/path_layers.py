@@ -52,11 +52,16 @@ def row_logits(weights: dict[str, Tensor], facts: set[Fact], q: int, head: int, 
     return {y: mlp(maps, torch.cat([vector, asked]))[0] for y, vector in state.items()}
 
 
+def alone(weights: dict[str, Tensor], facts: set[Fact], q: int, y: int) -> Tensor:
+    """What the facts of y say by themselves."""
+    return sum((weights["alone"][q, r] for r in {r for r, z, _ in facts if z == y}), weights["alone"].new_zeros(()))
+
+
 def row_loss(logits: dict[int, Tensor], answers: list[int], known: set[int], candidates: Iterable[int]) -> Tensor:
     """The mean of minus the log of each answer's probability among it and the candidates that are not known."""
     members, losses = list(candidates), []
     for answer in answers:
         among = [y for y in members if y == answer or y not in known]
-        every = torch.stack([logits.get(y, torch.zeros((), dtype=torch.float64)) for y in among])
+        every = torch.stack([logits[y] for y in among])
         losses.append(torch.logsumexp(every, 0) - every[among.index(answer)])
     return torch.stack(losses).mean()

@@ -20,7 +20,7 @@ from r2n.network.r2n import R2N
 from r2n.options import ModelOptions, TrainingOptions
 from r2n.scoring import AtomLogits
 from r2n.training.paths import PathBatches
-from tests.oracles.path_layers import Fact, left_out, row_logits, row_loss, steps_outwards
+from tests.oracles.path_layers import Fact, alone, left_out, row_logits, row_loss, steps_outwards
 from tests.theory_strategies import dice
 
 DEPTH, DIM = 2, 3
@@ -89,8 +89,8 @@ def test_ground_rules_are_those_of_plain_loops(dice: Random) -> None:
     predicates, heads, _ = np.array(asked).T
     queries = PathQueries(predicates, heads, without, pairs)
     reached, expected = first_atoms(index, queries), []
-    for fact, alone in zip(asked, is_alone, strict=True):
-        out = left_out(fact, index.reciprocals.tolist(), facts, pairs) if alone else set()
+    for fact, is_left_out in zip(asked, is_alone, strict=True):
+        out = left_out(fact, index.reciprocals.tolist(), facts, pairs) if is_left_out else set()
         expected.append(steps_outwards(facts - out, fact[1], DEPTH))
     for number in range(DEPTH):
         step = next_step(index, queries, reached, np.arange(len(reached)))
@@ -123,7 +123,8 @@ def test_logits_are_those_of_plain_loops(dice: Random) -> None:
         out = left_out(asked, reciprocals, facts, pairs) if asked in facts else set()
         expected = row_logits(weights, facts - out, int(q), h, DEPTH)
         assert bool(reached) == (y in expected), base.names(np.array([code]))
-        torch.testing.assert_close(logit, expected.get(y, torch.tensor(UNREACHED).double()), rtol=1e-5, atol=1e-5)
+        own = alone(weights, facts - out, int(q), y)
+        torch.testing.assert_close(logit, expected.get(y, UNREACHED) + own, rtol=1e-5, atol=1e-5)
     one = logits.model(logits.model.collate(logits.source.around(codes[:1]))).atoms
     torch.testing.assert_close(one[0], found[0], rtol=1e-9, atol=1e-9)
 
@@ -143,7 +144,7 @@ def test_rows_are_the_logits_on_all_facts(dice: Random) -> None:
             for head, row in zip(heads.tolist(), found, strict=True):
                 expected = row_logits(weights, facts, q, head, DEPTH)
                 members = language.members(predicate.domains[position]).tolist()
-                wanted = [float(expected.get(y, UNREACHED)) for y in members]
+                wanted = [float(expected.get(y, UNREACHED) + alone(weights, facts, q, y)) for y in members]
                 np.testing.assert_allclose(row, wanted, rtol=1e-5, atol=1e-5)
 
 
@@ -190,7 +191,10 @@ def test_the_loss_of_a_step_is_that_of_plain_loops_and_its_gradient_that_of_diff
         assert asked <= facts - rest
         assert not any((index.reciprocals[q], y, h) in rest for y in answers)
         out = {fact for fact in rest if pairs and any({fact[1], fact[2]} == {h, y} for y in answers)}
-        found = row_logits(weights_of(logits), rest - out, q, h, DEPTH)
+        weights = weights_of(logits)
+        found = row_logits(weights, rest - out, q, h, DEPTH)
+        own = {y: {fact for fact in out if y in answers and {*fact[1:]} == {h, y}} for y in range(constants)}
+        found = {y: found.get(y, 0.0) + alone(weights, rest - own[y], q, y) for y in range(constants)}
         known = {y for r, z, y in facts if (r, z) == (q, h)}
         members = language.members(language.predicates[q].domains[1]).tolist()
         losses += [row_loss(found, [y], known, members) for y in answers]
@@ -220,8 +224,8 @@ def test_a_width_that_holds_all_atoms_changes_nothing_and_a_small_one_keeps_the_
     queries = PathQueries(np.zeros(3, np.int64), np.arange(3) % paths.index.constants)
     unlimited = model.paths(paths.index, queries)
     wide = model.paths(paths.index, queries, 100)
-    assert (unlimited[0] == wide[0]).all()
-    torch.testing.assert_close(unlimited[1], wide[1])
-    narrow = model.paths(paths.index, queries, 1)[0]
-    assert np.isin(narrow, unlimited[0]).all()
+    assert (unlimited.reached == wide.reached).all()
+    torch.testing.assert_close(unlimited.logits, wide.logits)
+    narrow = model.paths(paths.index, queries, 1).reached
+    assert np.isin(narrow, unlimited.reached).all()
     assert np.isin(first_atoms(paths.index, queries), narrow).all()

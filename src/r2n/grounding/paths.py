@@ -184,6 +184,23 @@ def next_step(index: FactIndex, queries: PathQueries, atoms: Codes, rows: Int64[
     )
 
 
+def lost_pairs(index: FactIndex, queries: PathQueries) -> tuple[Codes, Codes]:
+    """The predicates r of which y has a fact r(y, z), but none that its query does not leave out.
+
+    For each, the number `query * constants + y`, and r.
+    """
+    query, y = queries.without or (np.zeros(0, np.int64),) * 2
+    owner, pair = ranges(index.pairs[y], index.pairs[y + 1] - index.pairs[y])
+    is_single = index.starts[pair + 1] - index.starts[pair] == 1
+    owner, pair = owner[is_single], pair[is_single]
+    of_query, predicate = query[owner], index.predicates[pair].astype(np.int64)
+    is_lost = index.targets[index.starts[pair]] == queries.heads[of_query]
+    if not queries.pairs:
+        asked, is_loop = queries.predicates[of_query], y[owner] == queries.heads[of_query]
+        is_lost &= (predicate == index.reciprocals[asked]) | ((predicate == asked) & is_loop)
+    return (of_query * index.constants + y[owner])[is_lost], predicate[is_lost]
+
+
 def _starts(sizes: np.ndarray) -> Numbers:
     return np.concatenate([np.zeros(1, np.int32), np.cumsum(sizes, dtype=np.int32)])
 

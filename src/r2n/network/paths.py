@@ -1,7 +1,7 @@
 """Reasoning layers along paths: eqs. 2-5 on the ground rules [q(h, z), r(z, y), q(h, y)] of a query q(h, ?)."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 
@@ -13,11 +13,11 @@ from torch.nn.functional import embedding_bag
 
 from r2n.data.herbrand import Codes, index_among
 from r2n.errors import ConfigError
-from r2n.grounding.paths import FactIndex, PathQueries, PathStep, first_atoms, next_step
+from r2n.grounding.paths import FactIndex, PathQueries, PathStep, first_atoms, lost_pairs, next_step
 from r2n.network.factor_graph import FactorGraph
 from r2n.network.mlp import MLP, ModulesOf
 
-UNREACHED = -1000.0  # the logit of an atom that no ground rule reaches: below all others, and finite
+UNREACHED = -100.0  # added to the logit of an atom that no path reaches, which is then below all others
 QUERIES_AT_ONCE = 64
 ATOMS_AT_ONCE = 2**25  # candidates of all queries together, reached or not
 
@@ -227,10 +227,41 @@ class Asked:
     facts: Int64[Tensor, " predicates"]
 
 
+@dataclass(frozen=True, eq=False)
+class PathLogits:
+    """The atoms that paths reach, as numbers `query * constants + y`, ascending, with their logits.
+
+    `alone` is what the facts of each constant y say by themselves, for each distinct predicate asked, and `owner` the
+    one of each query. `left_out` are numbers (ascending) that lose `amounts` of it: some facts of theirs are left out.
+    """
+
+    reached: Codes
+    logits: Float[Tensor, " reached"]
+    alone: Float[Tensor, "constants distinct"]
+    owner: Int64[Tensor, " queries"]
+    left_out: Codes
+    amounts: Float[Tensor, " left_out"]
+
+    def of_each(self, numbers: Codes) -> Float[Tensor, " numbers"]:
+        """What the facts of y alone say of atoms, whether paths reach them or not."""
+        query, y = _tensors(self.alone.device, *np.divmod(numbers, len(self.alone)))
+        found, at = self.alone[y, self.owner[query]], index_among(numbers, self.left_out)
+        which, rows = _tensors(found.device, np.flatnonzero(at >= 0), at[at >= 0])
+        return found.index_add(0, which, self.amounts[rows], alpha=-1)
+
+    def of(self, numbers: Codes) -> Float[Tensor, " numbers"]:
+        """The logits of atoms, reached or not; an unreached one is `UNREACHED` below what its facts alone say."""
+        at = index_among(numbers, self.reached)
+        which, rows = _tensors(self.logits.device, np.flatnonzero(at >= 0), at[at >= 0])
+        return (self.of_each(numbers) + UNREACHED).index_copy(0, which, self.logits[rows])
+
+
 class PathReasoner(nn.Module):
     """Logits of the atoms q(h, y) that ground rules reach from q(h, h); no constant has a vector.
 
-    `trained_ids`, on another problem: the index in the training of each predicate.
+    To each logit is added what the facts of y say by themselves: m_qr for each predicate r of which there is a fact
+    r(y, z), the implicit rule [r(y, z), q(h, y)]. For what no path reaches, it is all there is. `trained_ids`, on
+    another problem: the index in the training of each predicate.
     """
 
     def __init__(self, predicates: int, dim: int, layers: int) -> None:
@@ -239,10 +270,11 @@ class PathReasoner(nn.Module):
         self.embedding = nn.Parameter(torch.randn(predicates, dim))
         self.layers = ModulesOf([PathLayer(predicates, dim) for _ in range(layers)])
         self.output = MLP((2 * dim, dim, 1))
+        self.alone = nn.Parameter(torch.zeros(predicates, predicates))
         self.trained_ids = torch.arange(predicates)
 
-    def forward(self, index: FactIndex, queries: PathQueries, width: int = 0) -> tuple[Codes, Float[Tensor, " atoms"]]:
-        """The atoms that are reached, as numbers `query * constants + y`, ascending, and their logits."""
+    def forward(self, index: FactIndex, queries: PathQueries, width: int = 0) -> PathLogits:
+        """The logits of the atoms of queries."""
         device = self.embedding.device
         distinct, owner = _tensors(device, *np.unique(queries.predicates, return_inverse=True))
         trained_ids = self.trained_ids.to(device)
@@ -260,7 +292,16 @@ class PathReasoner(nn.Module):
             heads = step.before[heads]
             atoms = layer(atoms, step, heads, query)
             reached = step.atoms
-        return reached, self._logits(atoms, query, reached // index.constants)
+        logits = self._logits(atoms, query, reached // index.constants)
+        maps = self.alone[trained_ids[distinct]][:, trained_ids]
+        members, starts = _tensors(device, index.predicates, index.pairs)
+        alone = embedding_bag(members, maps.t().contiguous(), starts, mode="sum", include_last_offset=True)
+        lost, predicate = lost_pairs(index, queries)
+        left_out, which = np.unique(lost, return_inverse=True)
+        which, predicate, asked = _tensors(device, which, predicate, lost // index.constants)
+        amounts = maps.new_zeros(len(left_out)).index_add(0, which, maps[owner[asked], predicate])
+        found = PathLogits(reached, logits, alone, owner, left_out, amounts)
+        return replace(found, logits=logits + found.of_each(reached))
 
     def _logits(self, atoms: Atoms, query: Asked, of_query: Codes) -> Float[Tensor, " atoms"]:
         """MLP^A([Emb(a), e_q])."""
@@ -274,11 +315,11 @@ class PathReasoner(nn.Module):
     @torch.no_grad()
     def rows(self, index: FactIndex, queries: PathQueries, width: int) -> Float[np.ndarray, "queries constants"]:
         """The logits of the queries' atoms with each constant."""
-        found = np.full(len(queries) * index.constants, UNREACHED, np.float32)
+        found = np.empty((len(queries), index.constants), np.float32)
         for start, part in batches(index, queries):
-            numbers, logits = self(index, part, width)
-            found[start * index.constants + numbers] = logits.cpu().numpy()
-        return found.reshape(len(queries), index.constants)
+            numbers = np.arange(len(part) * index.constants)
+            found[start : start + len(part)] = self(index, part, width).of(numbers).view(len(part), -1).cpu().numpy()
+        return found
 
     def atom_logits(self, graph: FactorGraph) -> Float[Tensor, " atoms"]:
         """The logits of the atoms of a graph along paths."""
@@ -287,10 +328,10 @@ class PathReasoner(nn.Module):
         index, queries, numbers = graph.parts
         found = self.embedding.new_full((len(numbers),), UNREACHED)
         for start, part in batches(index, queries):
-            reached, logits = self(index, part, graph.width)
-            row = index_among(numbers - start * index.constants, reached)
-            which, rows = _tensors(found.device, np.flatnonzero(row >= 0), row[row >= 0])
-            found[which] = logits[rows]
+            own = numbers - start * index.constants
+            which = np.flatnonzero((own >= 0) & (own < len(part) * index.constants) & (numbers >= 0))
+            (rows,) = _tensors(found.device, which)
+            found[rows] = self(index, part, graph.width).of(own[which])
         return found
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from jaxtyping import Int64
 
-from r2n.data.herbrand import Codes, RowIndex, closed_atoms, index_among
+from r2n.data.herbrand import Codes, RowIndex, closed_atoms, index_among, union
 from r2n.data.knowledge_base import Evidence, counterparts
 from r2n.errors import ConfigError
 from r2n.grounding.paths import FactIndex, PathQueries
@@ -40,22 +40,25 @@ class PathQueriesStep:
     def losses(self, model: R2N, options: TrainingOptions) -> Losses:
         """The mean over the answers of minus the log of each one's probability among the unknown atoms of its row.
 
-        An atom that no ground rule reaches has the logit 0.
+        Of an atom that no path reaches, the logit is what the facts of its constant alone say.
         """
         assert model.paths is not None
-        reached, logits = model.paths(self.index, self.queries, self.width)
+        found = model.paths(self.index, self.queries, self.width)
+        reached, logits, alone = found.reached, found.logits, found.alone
         compared = np.flatnonzero(index_among(reached, self.known) < 0)
         row = reached[compared] // self.index.constants
-        unreached = self.others - np.bincount(row, minlength=len(self.queries))
-        left = np.flatnonzero(unreached)
-        found = index_among(self.answers, reached)
-        which, at, owner, groups, compared = (
-            torch.from_numpy(part).to(logits.device)
-            for part in (np.flatnonzero(found >= 0), found[found >= 0], self.row, np.append(row, left), compared)
-        )
-        logs = torch.from_numpy(np.log(unreached[left])).to(logits)
+        left = np.flatnonzero(self.others - np.bincount(row, minlength=len(self.queries)))
+        out = union(reached, self.known)
+        at = index_among(self.answers, reached)
+        arrays = np.flatnonzero(at >= 0), at[at >= 0], self.row, np.append(row, left), compared, left, out
+        which, at, owner, groups, compared, left, out = (torch.from_numpy(part).to(logits.device) for part in arrays)
+        most = alone.detach().amax(dim=0)
+        each = torch.exp(alone - most).double()  # what is not reached is the rest of all, by a small difference
+        of_out = each[out % self.index.constants, found.owner[out // self.index.constants]]
+        rest = each.sum(dim=0)[found.owner].index_add(0, out // self.index.constants, of_out, alpha=-1)
+        logs = torch.log(rest[left].clamp(min=1e-9)).to(logits) + most[found.owner[left]]
         others = log_sum(torch.cat([logits[compared], logs]), groups, len(self.queries))[owner]
-        true = logits.new_zeros(len(owner)).index_copy(0, which, logits[at])
+        true = found.of_each(self.answers).index_copy(0, which, logits[at])
         loss = (torch.logaddexp(others, true) - true).mean()
         return Losses(loss, loss, loss.new_zeros(()), loss.new_zeros(()))
 

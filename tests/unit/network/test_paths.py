@@ -55,7 +55,7 @@ def test_predicates_of_other_than_two_positions_are_neither_asked_nor_followed()
     logits, base = run.logits(), problem.knowledge.base
     atoms = problem.queries["test"].atoms
     found = dict(zip(base.names(atoms), logits(atoms), strict=True))
-    assert found["p(a, c)"] > UNREACHED
+    assert found["p(a, c)"] > UNREACHED / 2
     assert found["one(b)"] == found["three(a, b, d)"] == UNREACHED
     assert np.isfinite(run.evaluate("test").metrics["mrr"])
 
@@ -77,7 +77,7 @@ def test_probabilities_are_those_of_atoms_that_paths_reach() -> None:
     nothing = r2n.train(chained(2, "grounding.depth=1", "training.epochs=2"), notify=lambda *_: None)
     answers = nothing.answers(nothing.problem.queries["test"].atoms)
     assert not answers.reached.any()
-    assert (answers.logits == UNREACHED).all()
+    assert (answers.logits < UNREACHED / 2).all()
 
 
 def test_an_explanation_is_refused() -> None:
