@@ -245,7 +245,11 @@ class PathLogits:
     def of_each(self, numbers: Codes) -> Float[Tensor, " numbers"]:
         """What the facts of y alone say of atoms, whether paths reach them or not."""
         query, y = _tensors(self.alone.device, *np.divmod(numbers, len(self.alone)))
-        found, at = self.alone[y, self.owner[query]], index_among(numbers, self.left_out)
+        cells = y.mul_(self.alone.shape[1]).add_(self.owner.index_select(0, query))
+        found = self.alone.flatten().index_select(0, cells)
+        if not len(self.left_out):
+            return found
+        at = index_among(numbers, self.left_out)
         which, rows = _tensors(found.device, np.flatnonzero(at >= 0), at[at >= 0])
         return found.index_add(0, which, self.amounts[rows], alpha=-1)
 

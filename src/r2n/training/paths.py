@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from jaxtyping import Int64
 
-from r2n.data.herbrand import Codes, RowIndex, closed_atoms, index_among, union
+from r2n.data.herbrand import Codes, RowIndex, closed_atoms, index_among
 from r2n.data.knowledge_base import Evidence, counterparts
 from r2n.errors import ConfigError
 from r2n.grounding.paths import FactIndex, PathQueries
@@ -48,14 +48,15 @@ class PathQueriesStep:
         compared = np.flatnonzero(index_among(reached, self.known) < 0)
         row = reached[compared] // self.index.constants
         left = np.flatnonzero(self.others - np.bincount(row, minlength=len(self.queries)))
-        out = union(reached, self.known)
+        out = np.concatenate([reached[compared], self.known])
         at = index_among(self.answers, reached)
         arrays = np.flatnonzero(at >= 0), at[at >= 0], self.row, np.append(row, left), compared, left, out
         which, at, owner, groups, compared, left, out = (torch.from_numpy(part).to(logits.device) for part in arrays)
-        most = alone.detach().amax(dim=0)
-        each = torch.exp(alone - most).double()  # what is not reached is the rest of all, by a small difference
-        of_out = each[out % self.index.constants, found.owner[out // self.index.constants]]
-        rest = each.sum(dim=0)[found.owner].index_add(0, out // self.index.constants, of_out, alpha=-1)
+        most, of_query = alone.detach().amax(dim=0), out // self.index.constants
+        each = torch.exp(alone - most)  # what is not reached is the rest of all, by a small difference
+        cells = (out % self.index.constants).mul_(alone.shape[1]).add_(found.owner.index_select(0, of_query))
+        of_out = each.flatten().index_select(0, cells).double()
+        rest = each.sum(dim=0, dtype=torch.float64)[found.owner].index_add(0, of_query, of_out, alpha=-1)
         logs = torch.log(rest[left].clamp(min=1e-9)).to(logits) + most[found.owner[left]]
         others = log_sum(torch.cat([logits[compared], logs]), groups, len(self.queries))[owner]
         true = found.of_each(self.answers).index_copy(0, which, logits[at])
