@@ -228,4 +228,5 @@ strategies = Registry(
     Component("full", _GROUNDERS, "every substitution"),
     Component("known-body", _GROUNDERS, "substitutions whose body is known"),
     Component("backward", _GROUNDERS, "backward chaining from what is asked"),
+    Component("paths", _GROUNDERS, "along paths of known facts, outwards from the first constant of what is asked"),
 )

@@ -38,6 +38,8 @@ class GroundingOptions(Section):
 
     `reciprocal` gives every binary predicate P a reciprocal P^-1 before anything is grounded. `kept` is a folder of
     `r2n ground --engine spark --out`: its grounding is taken where it is that of the same facts, rules and strategy.
+    Along `paths`, `depth` is the number of steps, and only the `width` most promising atoms of a query go on to the
+    next (0: all).
     """
 
     strategy: Annotated[str, BeforeValidator(strategies.named())] = "full"
@@ -54,13 +56,14 @@ class ModelOptions(Section):
     With `rules = "counted"`, rules that conclude one atom are no reasoning layers: their ground rules are counted, and
     mixed with the network. With `rule_network = "shared"`, rules with equally many atoms share the networks of a
     reasoning layer, and differ by a learned embedding. `init_scale` is the deviation of learned vectors at the start.
+    The reasoner `paths` reads ground rules along paths of facts, one step a layer, and no input layer.
     """
 
     input: Annotated[str, BeforeValidator(input_layers.named())] = "complex"
     dim: Whole = Field(default=32, ge=1)
     rule_dim: Whole | None = Field(default=None, ge=1)
     layers: int = Field(default=3, ge=0, le=MOST_LAYERS)
-    reasoner: Literal["r2n", "fgnn", "mean-field", "none"] = "r2n"
+    reasoner: Literal["r2n", "fgnn", "mean-field", "paths", "none"] = "r2n"
     aggregation: Annotated[str, BeforeValidator(aggregations.named())] = "mean"
     residual: bool = False
     isolated: Literal["keep", "zero"] = "keep"
@@ -82,8 +85,8 @@ class ModelOptions(Section):
 
     @property
     def has_layers(self) -> bool:
-        """Whether there is a reasoning layer: else out(a) is the input layer's score, and no ground rule is read."""
-        return self.reasoner != "none" and self.layers > 0
+        """Whether there is a layer on factor graphs: else out(a) is the input layer's score, or read along paths."""
+        return self.reasoner not in ("none", "paths") and self.layers > 0
 
 
 class SamplingOptions(Section):
@@ -133,7 +136,9 @@ class OptimisationOptions(Section):
     `rule_learning_rate` and `weight_decay` are for the reasoning layers and the outputs, `input_weight_decay` for the
     input layer, `counted_learning_rate` for counted rules, which do not decay. An epoch is one step over the full
     graph, at most `batches` steps over connected components of it, or steps of `batch_size` known atoms each, with new
-    negatives and the graph around them. `threads` by default is one for small graphs, else all cores.
+    negatives and the graph around them. `threads` by default is one for small graphs, else all cores. The schedule
+    `linear` warms up in the first epoch; if there are `minutes`, the first two epochs tell how many fit, at most
+    `epochs`.
     """
 
     epochs: Whole = Field(default=300, ge=0)
@@ -142,7 +147,7 @@ class OptimisationOptions(Section):
     learning_rate: Number = Field(default=0.01, gt=0)
     rule_learning_rate: Number | None = Field(default=None, gt=0)
     counted_learning_rate: Number | None = Field(default=None, gt=0)
-    schedule: Literal["constant", "cosine"] = "constant"
+    schedule: Literal["constant", "cosine", "linear"] = "constant"
     weight_decay: Number = Field(default=0.0, ge=0)
     input_weight_decay: Number = Field(default=0.0, ge=0)
     clip: Number | None = Field(default=None, gt=0)
@@ -157,12 +162,15 @@ class MaskingOptions(Section):
 
     They are drawn atom by atom, or (`hide_by = "constant"`) all atoms with the same first constant together. With
     `leave_one_out`, the queries of a step of `batch_size` atoms are unknown in it; by default, if something would give
-    the answer away.
+    the answer away. Along paths, each epoch asks some of `asked_share` of the facts on the graph of the others: without
+    the asked `fact`, or (`leave_out`) without any fact of the same `pair` of constants.
     """
 
     hiding: Number = Field(default=0.3, ge=0, lt=1)
     hide_by: Literal["atom", "constant"] = "atom"
     leave_one_out: bool | None = None
+    asked_share: Number = Field(default=0.25, gt=0, lt=1)
+    leave_out: Literal["fact", "pair"] = "fact"
 
 
 class TrainingOptions(MaskingOptions, OptimisationOptions, ObjectiveOptions, SamplingOptions):
@@ -231,7 +239,7 @@ OptionKeywords = TypedDict("OptionKeywords", {  # noqa: UP013
     "strategy": str, "width": int, "depth": int, "max_groundings": int,
     "reciprocal": bool, "kept": str | None,
     "input": str, "dim": int, "rule_dim": int | None, "layers": int,
-    "reasoner": Literal["r2n", "fgnn", "mean-field", "none"],
+    "reasoner": Literal["r2n", "fgnn", "mean-field", "paths", "none"],
     "aggregation": str, "residual": bool, "isolated": Literal["keep", "zero"],
     "rule_network": Literal["own", "shared"], "evidence_input": Literal["off", "add", "only"],
     "rules": Literal["layers", "counted"], "mlp": Literal["deep", "shallow"], "output": Literal["mlp", "linear"],
@@ -243,10 +251,12 @@ OptionKeywords = TypedDict("OptionKeywords", {  # noqa: UP013
     "loss": str, "relation_weight": float, "semantic_weight": float, "regularisation": str,
     "regularisation_weight": float, "n3": float, "prior": float | None,
     "epochs": int, "optimiser": str, "rule_epochs": int, "learning_rate": float, "rule_learning_rate": float | None,
-    "counted_learning_rate": float | None, "schedule": Literal["constant", "cosine"], "weight_decay": float,
+    "counted_learning_rate": float | None,
+    "schedule": Literal["constant", "cosine", "linear"], "weight_decay": float,
     "input_weight_decay": float, "clip": float | None, "batches": int | None, "batch_size": int | None,
     "device": Literal["auto", "cpu", "cuda", "mps"], "threads": int | None,
     "hiding": float, "hide_by": Literal["atom", "constant"], "leave_one_out": bool | None,
+    "asked_share": float, "leave_out": Literal["fact", "pair"],
     "validate_every": int, "patience": int | None, "minutes": float | None, "with_valid": bool,
 }, total=False)
 """All options by their names alone, as `r2n.train` takes them; a test holds it equal to the sections."""

@@ -14,12 +14,14 @@ from r2n.data.herbrand import Codes, QueryPattern, RowIndex, index_among
 from r2n.data.knowledge_base import Evidence, reciprocal_codes
 from r2n.errors import ConfigError, DataError
 from r2n.grounding.counting import RowCounts
+from r2n.grounding.paths import PathQueries
 from r2n.network.collate import GraphBatch
 from r2n.network.factor_graph import FactorGraph, known_states
-from r2n.network.graph_sources import GraphSource, Ungrounded, without_rules
+from r2n.network.graph_sources import GraphSource, Paths, Ungrounded, without_rules
 from r2n.network.grid import InputAtoms
 from r2n.network.mixture import RULES_ALONE, Weighting, from_log_odds, log_odds, rule_probabilities
 from r2n.network.mlp import Output
+from r2n.network.paths import UNREACHED
 from r2n.network.r2n import R2N
 
 Logits = Float64[np.ndarray, " atoms"]
@@ -316,6 +318,8 @@ class AtomLogits:
 
     def _distinct_rows(self, pattern: QueryPattern, first: Codes) -> np.ndarray:
         """The logits of queries given by the codes of their first candidates, ascending and distinct."""
+        if self.source.paths is not None:
+            return self._path_rows(self.source.paths, pattern, first)
         full, cells, shape = self.full_pass, None, pattern.candidates
         if full is not None:  # the candidates that are in the pass over all ground rules
             graph = full.graph
@@ -351,6 +355,16 @@ class AtomLogits:
             row, candidate = np.divmod(reached, shape)
             found[start + row, candidate] = self._looked_up(codes[reached]).mean(axis=0)
         return found
+
+    def _path_rows(self, source: Paths, pattern: QueryPattern, first: Codes) -> np.ndarray:
+        """The same along paths; known facts are in the graph of their own row, which rankings leave out."""
+        language, given = self.model.base.language, pattern.given(first)
+        domains = language.predicates[pattern.predicate].domains
+        if len(domains) != 2 or pattern.position != 1:
+            return np.full((len(first), pattern.candidates), UNREACHED, np.float32)
+        queries = PathQueries(np.full(len(given), pattern.predicate), given[:, 0])
+        rows = [model.paths.rows(source.index, queries, source.grounder.width) for model in self.models if model.paths]
+        return np.mean(rows, axis=0)[:, language.members(domains[1])]
 
     @cached_property
     def _isolated(self) -> tuple[IsolatedRows, ...]:

@@ -57,7 +57,7 @@ def rows(grounding: Grounding) -> list[list[list[int]]]:
 
 
 def test_the_table_of_strategies_is_the_one_tested_here() -> None:
-    assert set(GROUNDERS) == set(strategies)
+    assert set(GROUNDERS) == set(strategies) - {"paths"}, "paths are grounded for queries, not for a theory"
     for name, grounder in GROUNDERS.items():
         assert type(make_grounder(GroundingOptions.model_validate({"strategy": name}))) is type(grounder(1))
         assert isinstance(grounder(1), Grounder)

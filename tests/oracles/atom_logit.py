@@ -8,6 +8,7 @@ from torch import Tensor
 
 from r2n.data.knowledge_base import KnowledgeBase
 from r2n.network.factor_graph import FALSE, TRUE, UNKNOWN
+from r2n.network.mlp import Output
 from r2n.network.r2n import R2N
 from tests.model_strategies import plain_maps, plain_rules
 from tests.oracles import message_passing
@@ -60,7 +61,7 @@ def _logit(
     atoms = torch.stack([input_vector(network, name, state_of(world, name)) for name in place])
     for layer in network.layers:
         atoms, _ = message_passing.layer(atoms, neighbours, plain_rules(layer), choices)  # pyright: ignore
-    assert network.atom_output is not None
+    assert isinstance(network.atom_output, Output)
     return float(message_passing.mlp(plain_maps(network.atom_output.network), atoms[0]))
 
 

@@ -19,6 +19,7 @@ from r2n.logic.parser import parse_theory
 from r2n.network import scatter
 from r2n.network.collate import GraphBatch
 from r2n.network.factor_graph import FALSE, TRUE, UNKNOWN, FactorGraph
+from r2n.network.mlp import Output
 from r2n.network.r2n import R2N, Predictions
 from r2n.network.reasoning import ReasoningLayer
 from r2n.network.scatter import Box, Incidence, Indexed
@@ -166,7 +167,7 @@ def test_the_network_is_its_input_layer_its_layers_and_its_outputs(dice: Random)
     for layer in network.layers:
         assert isinstance(layer, ReasoningLayer)
         atoms, rules = message_passing.layer(atoms, rows_of(graph), plain_rules(layer), chosen)
-    assert network.atom_output is not None
+    assert isinstance(network.atom_output, Output)
     assert network.rule_output is not None
     to_atom, to_rule = plain_maps(network.atom_output.network), plain_maps(network.rule_output.network)
     assert_logits(found.atoms, [message_passing.mlp(to_atom, atom) for atom in atoms])

@@ -34,13 +34,21 @@ NOT_READ = "this network does not read facts (model.evidence_input = off): they 
 
 
 def load_changed(
-    run: Path, device: str, shown: ui.PhaseProgress, more: ui.Texts, fewer: ui.Texts, constants: ui.Texts
+    run: Path,
+    device: str,
+    shown: ui.PhaseProgress,
+    more: ui.Texts,
+    fewer: ui.Texts,
+    constants: ui.Texts,
+    on: str | None = None,
 ) -> "Model":
-    """The model of a run with fewer facts, and then more; `constants` are written DOMAIN=NAME."""
+    """The model of a run (`on` another problem) with fewer facts, and then more; `constants` are DOMAIN=NAME."""
+    from r2n.datasets.benchmarks import load
     from r2n.model.model import Model
 
     domains, names = by_domain(constants or ()), ("--with", "--without", "--constant")
     loaded = Model.load(run, device=device, progress=shown)
+    loaded = loaded if on is None else loaded.on(load(on))
     model = loaded.with_changes(more or (), fewer or (), domains, names)
     print_headers(loaded, [*(fewer or ()), *(more or ())])
     for name in model.changed.new_constants:
@@ -89,6 +97,7 @@ def predict(
     top: Annotated[int | None, Option(min=1, help="How many answers to a ?: 10, or with --all every one.")] = None,
     unknown: Annotated[bool, Option("--unknown", help="Only what is not known already.")] = False,
     show_all: Annotated[bool, Option("--all", help="Also atoms that no ground rule reaches.")] = False,
+    on: ui.OnOption = None,
     jobs: ui.JobsOption = None,
     device: ui.DeviceOption = "auto",
     as_json: ui.JsonOption = False,
@@ -114,7 +123,7 @@ def predict(
     wanted = AnswerOptions(show_all, top or (None if show_all else FEW), unknown)
     answers = table = written = None
     with ui.progress(str(run)) as shown:
-        model = load_changed(run, device, shown, more, fewer, constants)
+        model = load_changed(run, device, shown, more, fewer, constants, on)
         print_headers(model, [] if queries is None else [queries])
         if question is not None:
             answers = model.predict(question, **asdict(wanted))
@@ -122,7 +131,7 @@ def predict(
             table = None if out is None else questions_table(model, [answers], predicates)
         elif queries is not None and out is not None and not as_json:
             facts = (tuple(more or ()), tuple(fewer or ()), by_domain(constants or ()))
-            job = PredictionJob(run, queries, wanted, *facts, device)
+            job = PredictionJob(run, queries, wanted, *facts, device, on=on)
             written = predict_file(job, out, jobs=jobs, model=model, progress=shown)
         elif queries is not None:
             table = answer_table(model, queries, wanted)

@@ -125,6 +125,7 @@ def _print_training(folder: Path, model: "Model", reports: "list[Report]") -> No
     code = next((part.facts[:1] for part in every if part.truth.any()), None)
     if code is not None:  # the first true query, or a fact where there is none
         steps = [f"predict {run} {quote(question_text(base, code))}", f"explain {run} {quote(base.names(code)[0])}"]
+        steps = steps if model.network.paths is None else steps[:1]  # what cannot be explained yet
     missing = "" if find_spec("fastapi") and find_spec("uvicorn") else "  (needs pip install 'r2n[serve]')"
     ui.note(*steps, f"serve {run}{missing}", prefix="next: r2n ")
 
@@ -136,6 +137,7 @@ def evaluate(
     seed: ui.SampleSeedOption = 0,
     constraints: Annotated[bool, Option("--constraints", help="Rank once more, with mined constraints.")] = False,
     kinds: Annotated[ui.Texts, Option("--kind", help="Constraints of this kind alone; may be repeated.")] = None,
+    on: ui.OnOption = None,
     jobs: ui.JobsOption = None,
     memory: ui.MemoryOption = None,
     device: ui.DeviceOption = "auto",
@@ -147,7 +149,7 @@ def evaluate(
 
     limit = None if memory is None else parse_size(memory)
     ranked = tuple(kinds or (KINDS if constraints else ()))
-    asked = EvaluationJob(run, split, sample, seed, ranked, device, limit)
+    asked = EvaluationJob(run, split, sample, seed, ranked, device, limit, on)
     with ui.progress(str(run)) as shown:
         model, found = evaluate_run(asked, jobs=jobs, progress=shown)
     ui.note(*ui.baseline_notes(found[0]), prefix="note: ")

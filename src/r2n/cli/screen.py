@@ -109,6 +109,9 @@ SetOption = Annotated[Texts, Option("--set", metavar="SECTION.KEY=VALUE", help="
 RunArgument = Annotated[Path, Argument(metavar="RUN", help="The folder of a run.")]
 DeviceOption = Annotated[str, Option(help="auto, cpu, cuda or mps.")]
 JobsOption = Annotated[int | None, Option(min=1, metavar="N", help="Share the work among N processes of one thread.")]
+OnOption = Annotated[
+    str | None, Option(metavar="PROBLEM", help="Ask of another problem that has the same predicates (along paths).")
+]
 JsonOption = Annotated[bool, Option("--json", help="One JSON document on standard output.")]
 MemoryOption = Annotated[str | None, Option(metavar="SIZE", help="Refuse what needs more: 8GB, or 0.5 of the free.")]
 EngineOption = Annotated[str | None, Option(help="Where joins run: duckdb, spark, local[N], spark://... or sc://....")]

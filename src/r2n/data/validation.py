@@ -1,6 +1,6 @@
 """Checks of options and theories that contradict each other or the data."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 from r2n.components import input_layers
@@ -23,6 +23,7 @@ def contradictions(problem: Problem, options: Options) -> list[ConfigError]:
         partial(check_evidence_is_read, model),
         partial(check_mean_field, model, rules),
         partial(_check_rows, problem, options),
+        *_path_checks(options),
     ]
     if training.regularisation != "off":
         checks.insert(2, partial(check_has_explicit_rules, rules))
@@ -105,6 +106,23 @@ def check_candidate_batches(answers_alone: bool, options: TrainingOptions) -> No
         "take loss = 'softmax' with training.negatives, or reasoner = 'none' with input = 'complex' or another"
         " formula, regularisation = 'off' and relation_weight = 0",
     )
+
+
+def _path_checks(options: Options) -> Iterator[Callable[[], None]]:
+    """Grounding along paths, the layers that read it, and the queries that they learn from are chosen together."""
+    grounding, model, training = options.grounding, options.model, options.training
+    are_paths = grounding.strategy == "paths", model.reasoner == "paths"
+    if not any(are_paths):
+        return
+    what = f"strategy = '{grounding.strategy}' and reasoner = '{model.reasoner}': one is along paths, and one is not"
+    yield partial(_refuse, not all(are_paths), what, 'set both to "paths"')
+    what = f"along paths, every layer is a step: layers = {model.layers}, depth = {grounding.depth}"
+    yield partial(_refuse, model.layers != grounding.depth, what, "set both to the same number")
+    what = "both positions of a pair are asked along paths, the first one of the reciprocal"
+    yield partial(_refuse, not grounding.reciprocal, what, "set grounding.reciprocal to true")
+    what = "along paths, an answer is compared with all candidates of its query, and some queries are asked a step"
+    is_other = training.batch_size is None or training.loss != "full-softmax"
+    yield partial(_refuse, is_other, what, "set training.loss to full-softmax, and training.batch_size")
 
 
 def check_has_facts(evidence: Evidence) -> None:

@@ -15,6 +15,7 @@ from r2n.grounding.full import FullGrounder
 from r2n.grounding.ground_rules import Grounder, Grounding, distinct_codes
 from r2n.grounding.joins import TooManyRowsError, are_candidates, encode_substitutions, joined
 from r2n.grounding.known_body import KnownBodyGrounder
+from r2n.grounding.paths import PathGrounder
 from r2n.grounding.spark import SparkEngine, is_spark
 from r2n.grounding.store import SURELY_TOO_MANY, DuckDBEngine, Engine, Store
 from r2n.logic.theory import Rule
@@ -172,6 +173,11 @@ def mean_neighbourhood(store: Store, grounder: BackwardGrounder, sample: Codes) 
 
 def make_grounder(options: GroundingOptions) -> Grounder:
     """The strategy that the options name, with its fields from the options."""
+    if options.strategy == PathGrounder.name:
+        raise ConfigError(
+            "ground rules along paths are made for the queries of one step, and not listed for a theory",
+            hint='train with model.reasoner = "paths", or take another strategy',
+        )
     kind = GROUNDERS[options.strategy]
     grounder = kind(**{field.name: getattr(options, field.name) for field in fields(kind)})
     if options.kept is None:

@@ -316,6 +316,12 @@ class Question:
     def __len__(self) -> int:
         return prod(map(len, self.columns))
 
+    @property
+    def open_position(self) -> int | None:
+        """The only position with several constants, if there is one."""
+        several = [i for i, column in enumerate(self.columns) if len(column) > 1]
+        return several[0] if len(several) == 1 else None
+
     def codes(self) -> Codes:
         """All atoms that are asked for, ascending."""
         if len(self) > MOST_ASKED:

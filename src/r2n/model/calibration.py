@@ -28,6 +28,7 @@ from r2n.evaluation.metrics import drawn
 from r2n.evaluation.ranking import EvaluationOptions, Filter, probabilities, rank, row_features, row_scores
 from r2n.files import read_file
 from r2n.model.run import Run
+from r2n.network.paths import UNREACHED
 from r2n.network.r2n import R2N
 from r2n.scoring import AtomLogits
 from r2n.store.checkpoint import checkpoint_digest, write_atomically
@@ -60,11 +61,11 @@ def calibrate(run: Run) -> Calibrated | None:
     compares = options.training.compares_facts
     has_rows = compares and (logits.full_pass is not None or not logits.model.layers)  # else each atom is grounded
     if is_drawn:
-        valid, weights = (_with_candidates if has_rows else _with_corruptions)(run, logits)
-        facts, (noun, of) = int(valid.truth.sum()), ("candidate", "their rows") if has_rows else ("corruption", "them")
-        words = f"{counted(facts, 'validation fact')} and {counted(len(valid) - facts, noun)} of {of}"
-    found, groups = logits(valid.atoms), query_groups(base, valid.atoms, valid.truth)
-    hidden = None
+        valid, weights, words = _drawn(run, logits, has_rows=has_rows)
+    found, hidden = logits(valid.atoms), None
+    reached = found > (-np.inf if logits.model.paths is None else UNREACHED / 2)  # by paths; others have no logit
+    valid, weights, found = Evidence(valid.atoms[reached], valid.truth[reached]), weights[reached], found[reached]
+    groups = query_groups(base, valid.atoms, valid.truth)
     fitted = fit_temperature(found, valid.truth, groups, fitted_on=words, compares=compares, weights=weights)
     are_apart = found[valid.truth].min(initial=np.inf) > found[~valid.truth].max(initial=-np.inf)
     if fitted is None or are_apart:
@@ -86,6 +87,13 @@ def calibrate(run: Run) -> Calibrated | None:
         fitted = replace(fitted, by_rows=fit_in_rows(features, valid.truth, groups, weights))
     fitted = _in_bounds(fitted, run, logits, valid.facts) if is_drawn else fitted
     return replace(fitted, share=share)
+
+
+def _drawn(run: Run, logits: AtomLogits, *, has_rows: bool) -> tuple[Evidence, np.ndarray, str]:
+    """True validation facts, with atoms that are taken for false, the weights of all, and words for them."""
+    found, weights = (_with_candidates if has_rows else _with_corruptions)(run, logits)
+    facts, (noun, of) = int(found.truth.sum()), ("candidate", "their rows") if has_rows else ("corruption", "them")
+    return found, weights, f"{counted(facts, 'validation fact')} and {counted(len(found) - facts, noun)} of {of}"
 
 
 def _in_bounds(fitted: Calibrated, run: Run, logits: AtomLogits, facts: Codes) -> Calibrated:
@@ -141,6 +149,7 @@ def _with_corruptions(run: Run, logits: AtomLogits) -> tuple[Evidence, np.ndarra
     base, options, generator = run.problem.knowledge.base, run.options, np.random.default_rng(0)
     valid, train = run.problem.valid.atoms, run.problem.train
     most = MOST_FACTS if logits.model.counted is None else MOST_SCORES // (4 * CORRUPTIONS * _widest(base))
+    most = most if logits.model.paths is None else MOST_RANKED  # each corruption is grounded for itself
     facts = valid[drawn(len(valid), max(1, min(MOST_FACTS, most)), 0)]
     known = np.concatenate([valid, train.facts])
     atoms, weights = [np.zeros(0, np.int64)], [np.zeros(0)]

@@ -25,6 +25,9 @@ FEWEST_FACTS = 50  # of a small graph that is asked row by row
 FEW_FACTS = 1000  # below, vectors of constants that only add to rules are held smaller
 FEW_LABELS = 10  # true facts to a false one: above, the false facts of a pair are not all its negatives
 FEW_FACTS_A_ROW = 2.0  # times the fewest: positions whose rows hold more are not for corruption
+MANY_FACTS = 50_000  # with more than 5 a constant: some atoms of a query go on along paths, not all
+MANY_FACTS_A_CONSTANT = 5
+MINUTES_ALONG_PATHS = 10.0
 SETTLING = frozenset(
     ["loss", "negatives", "batches", "hiding", "layers", "evidence_input", "rules", "regularisation", "relation_weight"]
 )
@@ -60,7 +63,9 @@ def alternatives(problem: Problem, options: Options, *, has_encoders: bool = Fal
     wide = [predicate for predicate in predicates if predicate.arity > 2]
     first = [Choice("model.input", "distmult", f"{wide[0].name} has {wide[0].arity} positions")] if wide else []
     are_attributes = not has_encoders and _reads_off_attributes(problem, options, of_pairs=False)
-    if are_attributes or not _asks_for_rows(problem, options):
+    if "paths" in (options.grounding.strategy, options.model.reasoner):
+        recipes = [(*first, *_for_paths(problem, options))]
+    elif are_attributes or not _asks_for_rows(problem, options):
         recipes = [(*first, *_for_labels(problem, options, has_encoders=has_encoders))]
     else:
         negatives = count_negatives(problem.knowledge.base, problem.knowledge.evidence, options.training)
@@ -84,7 +89,7 @@ def alternatives(problem: Problem, options: Options, *, has_encoders: bool = Fal
 def with_budget(chosen: Chosen, given: Options) -> Chosen:
     """A choice with the most minutes of a training, if nobody set these or the epochs."""
     options, choices = chosen
-    if given.training.model_fields_set & {"minutes", "epochs"}:
+    if given.training.model_fields_set & {"minutes", "epochs"} or options.training.minutes is not None:
         return chosen
     budget = Choice("training.minutes", MINUTES, "the most that a network is trained")
     return _with_choices(options, [budget]), (*choices, budget)
@@ -182,6 +187,45 @@ def _for_rows(problem: Problem, options: Options) -> Iterator[Choice]:
         every = min(every, training.patience or every)
         yield Choice("training.validate_every", every, "there are validation queries")
         yield Choice("training.patience", 2 * every, "there are validation queries")
+
+
+def _for_paths(problem: Problem, options: Options) -> Iterator[Choice]:
+    """Queries are answered along paths of facts."""
+    knowledge, grounding, model = problem.knowledge, options.grounding, options.model
+    constants, facts = len(knowledge.language.constants), int(knowledge.evidence.truth.sum())
+    size, reason = f"{facts:,} facts of {constants:,} constants", "queries are answered along paths"
+    yield Choice("grounding.strategy", "paths", reason)
+    yield Choice("model.reasoner", "paths", reason)
+    yield Choice("grounding.reciprocal", True, "both positions of a pair are asked for")
+    yield Choice("training.corrupted_positions", (-1,), "the first one is asked of the reciprocal")
+    is_wide = facts > MANY_FACTS and facts > MANY_FACTS_A_CONSTANT * constants
+    depth = model.layers if "layers" in model.model_fields_set else 3 if is_wide else 5
+    depth = grounding.depth if "depth" in grounding.model_fields_set else depth
+    yield Choice("grounding.depth", depth, size)
+    yield Choice("model.layers", depth, "a layer for each step")
+    yield Choice("grounding.width", 100 if is_wide else 0, f"{size}: {'so many' if is_wide else 'all atoms'} go on")
+    yield Choice("training.loss", "full-softmax", "queries are ranked")
+    yield Choice("training.batch_size", 64, "queries a step")
+    yield Choice("training.hiding", 0.0, "what is asked is not in the graph of its query")
+    yield Choice("training.learning_rate", 0.005, reason)
+    yield Choice("training.schedule", "linear", reason)
+    yield Choice("training.clip", 1.0, reason)
+    if "epochs" not in options.training.model_fields_set:
+        yield Choice("training.minutes", MINUTES_ALONG_PATHS, "more minutes are better")
+        yield Choice("training.epochs", 100_000, "the minutes say when to stop")
+    joined = _joined_pairs(problem)
+    if joined == 0.0:
+        yield Choice("training.leave_out", "pair", "no fact of the training joins the constants of a validation query")
+
+
+def _joined_pairs(problem: Problem) -> float | None:
+    """The share of validation queries whose two constants some training fact joins; None if there is no such query."""
+    base, pairs = problem.knowledge.base, list[set[tuple[int, int]]]()
+    for atoms in (problem.train.atoms[problem.train.truth], problem.valid.atoms[problem.valid.truth]):
+        arguments = base.decode(atoms)[1]
+        binary = arguments[(arguments >= 0).sum(axis=1) == 2][:, :2]
+        pairs.append(set(map(tuple, np.sort(binary, axis=1).tolist())))
+    return len(pairs[0] & pairs[1]) / len(pairs[1]) if pairs[1] else None
 
 
 def _for_labels(problem: Problem, options: Options, *, has_encoders: bool) -> Iterator[Choice]:

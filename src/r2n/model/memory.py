@@ -13,6 +13,7 @@ from r2n.components import aggregations, input_layers
 from r2n.data.knowledge_base import KnowledgeBase
 from r2n.errors import ConfigError, MemoryLimitError
 from r2n.grounding.counting import split_rules
+from r2n.grounding.paths import PathGrounder
 from r2n.grounding.store import MemoryBudget, Store, shown_size
 from r2n.grounding.strategies import make_engine, make_grounder
 from r2n.options import ModelOptions, Options
@@ -161,16 +162,19 @@ def make_source(
     Without reasoning layers only a t-norm in training (`to_train`) reads ground rules. Grounding and counting that take
     more than `memory` bytes (by default a share of what is free) are refused.
     """
-    from r2n.network.graph_sources import Counted, GroundedOnDemand, Ungrounded
+    from r2n.network.graph_sources import Counted, GroundedOnDemand, Paths, Ungrounded
 
     ceiling = MemoryBudget(int(MEMORY_SHARE * available_bytes()) if memory is None else memory)
     grounding = options.grounding
     if options.model.rules == "counted":
         layered, rules = split_rules(knowledge)
-        changes = {} if layered.theory.rules else {"reasoner": "none"}
+        changes = {} if layered.theory.rules or options.model.reasoner == "paths" else {"reasoner": "none"}
         others = options.model_copy(update={"model": options.model.model_copy(update={"rules": "layers", **changes})})
         source = make_source(layered, others, progress, to_train=to_train, memory=memory)
         return Counted(source, Store(knowledge, ceiling=ceiling), rules, progress, grounding.max_groundings)
+    if options.model.reasoner == "paths":
+        grounder = PathGrounder(grounding.depth, grounding.width)
+        return Paths(knowledge, grounder, options.training.leave_out == "pair")
     if not options.model.has_layers and not (to_train and options.training.regularisation != "off"):
         return Ungrounded()
     store = Store(knowledge, make_engine(memory=ceiling.most), ceiling, asks_closed=options.training.reads_closed)

@@ -142,10 +142,11 @@ class Model:
             copytree(self.folder, work, dirs_exist_ok=True)
 
     def __repr__(self) -> str:
-        made, layers = self.options.model, counted(len(self.trained_networks[0].layers), "reasoning layer")
+        made, layers = self.options.model, counted(self.trained_networks[0].depth, "reasoning layer")
         networks = f", ensemble of {len(self.trained_networks)}" if len(self.trained_networks) > 1 else ""
         known = counted(len(self.problem.train), "known atom")
-        return f"Model('{self.problem.name}', {made.input} of dim {made.dim}, {layers}{networks}, {known})"
+        kind = made.input if self.network.paths is None else "paths"
+        return f"Model('{self.problem.name}', {kind} of dim {made.dim}, {layers}{networks}, {known})"
 
     @property
     def problem(self) -> Problem:
@@ -274,13 +275,17 @@ class Model:
         if not codes:
             return [part for part in atoms if isinstance(part, DataError)]
         union = codes[0] if len(codes) == 1 else np.unique(np.concatenate(codes))
-        every, found = self._columns(union), list[Answers | DataError]()
-        is_filtered = bool(self.network.layers) and self.reachable_atoms is None
+        along_paths = self.network.paths is not None
+        every, found = self._columns(union[:0] if along_paths else union), list[Answers | DataError]()
+        is_filtered = bool(self.network.depth) and self.reachable_atoms is None
         for question, part in zip(questions, atoms, strict=True):
             if isinstance(part, DataError):
                 found.append(part)
                 continue
-            own = every if len(part) == len(union) else every.kept(np.searchsorted(union, part))
+            if along_paths:
+                own = self._columns(part, question.open_position)
+            else:
+                own = every if len(part) == len(union) else every.kept(np.searchsorted(union, part))
             if own.is_refused.any() and own.is_refused.all():
                 found.append(self.no_answer(part))
                 continue
@@ -296,7 +301,7 @@ class Model:
     def _atoms_to_answer(self, question: Question) -> Codes | DataError:
         """The atoms that a question is answered by: with `?`, those that are known or that ground rules reach."""
         try:
-            is_full = question.everything or len(question) == 1 or not self.network.layers
+            is_full = question.everything or len(question) == 1 or not self.network.depth
             wanted = None if is_full else self._reachable(question)
             if wanted is None:
                 return question.codes()
@@ -362,12 +367,11 @@ class Model:
 
     def _with_share(self, answers: Answers, question: Question) -> Answers:
         """With the share of each unknown atom among those that may be the answer, if one position alone is open."""
-        is_open = [position for position, column in enumerate(question.columns) if len(column) > 1]
-        if self.calibration is None or self.calibration.share is None or len(is_open) != 1:
+        position = question.open_position
+        if self.calibration is None or self.calibration.share is None or position is None:
             return answers
-        pattern = QueryPattern.from_base(
-            self.base, self.base.language.predicate_index(question.predicate.name), *is_open
-        )
+        predicate = self.base.language.predicate_index(question.predicate.name)
+        pattern = QueryPattern.from_base(self.base, predicate, position)
         row = pattern.located(question.codes()[:1])[0]
         codes = row + pattern.stride * np.arange(pattern.candidates)
         scores = row_scores(self.scores, pattern, row)[0].astype(np.float64) / self.calibration.share
@@ -375,12 +379,15 @@ class Model:
         logs = scores[pattern.located(answers.atoms)[1]] - logsumexp(scores[left]) if left.any() else np.zeros(0)
         return replace(answers, share=np.where(answers.truths < 0, np.exp(np.minimum(logs, 0.0)), np.nan))
 
-    def _columns(self, codes: Codes) -> Answers:
-        """The same before any probability."""
+    def _columns(self, codes: Codes, position: int | None = None) -> Answers:
+        """The same before any probability.
+
+        With reciprocals, an atom is answered by the mean of both directions, or as an answer at one `position`.
+        """
         codes = np.array(codes, np.int64)
-        each, reached, refused = self._answered(codes)
+        each, reached, refused = self._answered(codes, position)
         truths = known_truths(self.base, codes, self.problem.train)
-        reached = reached if self.network.layers else np.ones(len(codes), bool)
+        reached = reached if self.network.depth else np.ones(len(codes), bool)
         logits, spread = each.mean(axis=0), each.std(axis=0, ddof=1) if len(each) > 1 else None
         is_asserted = np.isin(codes, self.known_atoms)
         believed = np.zeros(len(codes))
@@ -395,10 +402,11 @@ class Model:
             raise self.no_answer(codes[refused])
         return each.mean(axis=0)
 
-    def _answered(self, codes: Codes) -> tuple[LogitsOfEach, Marks, Marks]:
+    def _answered(self, codes: Codes, position: int | None = None) -> tuple[LogitsOfEach, Marks, Marks]:
         """Logits, whether a ground rule reaches each atom, and whether it has to be refused all the same."""
         reciprocals = reciprocal_codes(self.network.base, codes)
         both = np.stack([codes, np.where(reciprocals >= 0, reciprocals, codes)][: 1 + int((reciprocals >= 0).any())])
+        both = both if position is None else both[[-1 if position == 0 else 0]]
         count, shape = len(self.scores.models), both.shape
         logits, reached, refused = np.zeros((count, both.size)), np.zeros(both.size, bool), np.zeros(both.size, bool)
         for which, made in self.scores.passes(both.ravel()):
@@ -421,7 +429,7 @@ class Model:
     def _refused(self, made: Pass) -> Marks:
         """Whether each atom of a graph has a constant without a vector, and no rule says anything about it."""
         masked = made.batch.masked
-        if masked is None:
+        if masked is None or self.network.paths is not None:
             return np.zeros(len(made.logits), bool)
         masked = masked.cpu()
         if not self._does_without_vectors:
@@ -454,6 +462,27 @@ class Model:
             hint = f"add facts about '{constant}' that lead through the rules to what the training knew"
         what = f"{self.base.names(codes[:1])[0]} cannot be answered{more}"
         return DataError(f"{what}: '{constant}' is no constant of the training, and {why}", hint=hint)
+
+    def on(self, problem: Problem) -> "Model":
+        """The same networks on another problem that has their predicates: they know no constant, and no fact by heart.
+
+        Only networks along paths can: others have vectors or ground rules of the training's constants.
+        """
+        if self.network.paths is None:
+            hint = 'train with grounding.strategy = "paths"'
+            raise ConfigError("only networks along paths answer on another problem", hint=hint)
+        knowledge = as_trained(problem.knowledge, self.options.grounding)
+        networks = tuple(network.on_predicates(knowledge.base) for network in self.trained_networks)
+        source = make_source(knowledge, self.options, self.progress, memory=self.memory)
+        changed = ChangedProblem.from_problem(problem)
+        return replace(
+            self,
+            changed=changed,
+            trained_networks=networks,
+            trained_knowledge=knowledge,
+            trained_source=source,
+            folder=None,
+        )
 
     def with_facts(
         self, facts: Given, *, domains: Mapping[str, Iterable[str]] = NOTHING, features: GivenFeatures | None = None
@@ -500,6 +529,9 @@ class Model:
         `depth`: the levels of ground rules, down to what is known; 0 gives the answer alone. With `against`,
         another atom, the ground rules that make the difference are compared.
         """
+        if self.network.paths is not None:
+            hint = "r2n predict RUN ATOM answers; answers by rules of a theory are explained"
+            raise ConfigError("an answer along paths cannot be explained yet", hint=hint)
         if depth < 0 or (top is not None and top < 1):
             what = f"depth is 0 or more, and top is 1 or more, not {depth} and {top}"
             raise ConfigError(what, hint="depth = 0 gives the answer alone")

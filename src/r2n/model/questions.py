@@ -23,6 +23,7 @@ import pyarrow.parquet as pq
 from r2n.data.atom_text import ANYTHING, written_name
 from r2n.data.knowledge_base import encode_facts
 from r2n.data.tables import Facts, Table, read_fact_chunks, read_facts
+from r2n.datasets.benchmarks import load
 from r2n.errors import CheckpointError, ConfigError, DataError, counted, refusing
 from r2n.evaluation.ranking import EvaluationOptions, Shard
 from r2n.evaluation.report import Report
@@ -298,7 +299,10 @@ QUERIES_AT_ONCE = 2**14
 
 @dataclass(frozen=True)
 class PredictionJob:
-    """What is asked of a run: queries, which answers, changed facts; `size` rows of the file are answered at once."""
+    """What is asked of a run: queries, which answers, changed facts; `size` rows of the file are answered at once.
+
+    `on` names another problem with the same predicates, which is asked in place of the run's own.
+    """
 
     folder: Path
     queries: Path
@@ -308,10 +312,12 @@ class PredictionJob:
     domains: Mapping[str, Sequence[str]] = field(default_factory=dict)
     device: str = "auto"
     size: int = QUERIES_AT_ONCE
+    on: str | None = None
 
     def load(self, progress: Progress = no_progress) -> Model:
         """The run's network, knowing less, and then more."""
         model = Model.load(self.folder, device=self.device, progress=progress)
+        model = model if self.on is None else model.on(load(self.on))
         return model.with_changes(self.more, self.fewer, self.domains)
 
 
@@ -375,6 +381,7 @@ def _identity(asked: PredictionJob, *, is_shared: bool) -> dict[str, Any]:
         "run": [_digest_of(str(path)) if path.is_file() else None for path in files],
         "queries": [str(asked.queries.resolve()), _digest_of(str(asked.queries))],
         "wanted": asdict(asked.wanted),
+        "on": asked.on,
         "changes": [_digest_of(text) for text in (*asked.fewer, "", *asked.more)],
         "domains": {name: list(constants) for name, constants in sorted(asked.domains.items())},
         "device": asked.device,
@@ -397,7 +404,10 @@ def _digest_of(text: str) -> str:
 
 @dataclass(frozen=True)
 class EvaluationJob:
-    """What is evaluated: the queries of a split, perhaps a sample of them, and once more with constraints of kinds."""
+    """What is evaluated: the queries of a split, perhaps a sample of them, and once more with constraints of kinds.
+
+    `on` names another problem with the same predicates, whose queries are asked.
+    """
 
     folder: Path
     split: str = "test"
@@ -406,6 +416,7 @@ class EvaluationJob:
     kinds: tuple[str, ...] = ()
     device: str = "auto"
     memory: int | None = None
+    on: str | None = None
 
 
 def evaluate_run(
@@ -418,6 +429,7 @@ def evaluate_run(
 
 def _evaluate_shard(shard: Shard, asked: EvaluationJob, progress: Progress = no_progress) -> tuple[Model, list[Report]]:
     model = Model.load(asked.folder, device=asked.device, memory=asked.memory, progress=progress)
+    model = model if asked.on is None else model.on(load(asked.on))
     forbidden: list[Constrained | None] = [None]
     if asked.kinds:
         forbidden.append(Constrained.from_knowledge(model.problem.knowledge, asked.kinds))

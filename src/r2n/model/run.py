@@ -236,6 +236,7 @@ def has_weaker_filter(problem: Problem) -> bool:
 
 
 QUERIES_TO_CHOOSE_BY = 10_000
+QUERIES_TO_STOP_BY = 300  # along paths, where a row takes milliseconds
 MOST_NETWORKS = 100
 SMALL_GRAPH = 50_000  # ground rules: below, a second thread costs more than it gives
 
@@ -425,14 +426,17 @@ def _run_of_seed(made: _Made, seed: int, encoders: Encoders, progress: Progress,
         progress("fit features", 0, 0)
         queries = np.concatenate([np.zeros(0, np.int64), *(part.atoms for part in problem.queries.values())])
         embedding.fit(model.base, *batches.asked(torch.Generator().manual_seed(seed)), queries)
+    is_free = "valid" in problem.queries and not training.with_valid
     rule_batches = finalize = None
     if model.counted is not None and source.counts is not None:
         progress("count", 0, 0)
         start_at_confidence(model.counted, source.counts)
         rule_batches = RuleBatches(source.counts, training)
-        if "valid" in problem.queries and not training.with_valid:
+        if is_free:
             finalize = partial(choose_weighting, problem, AtomLogits(model, source, evidence))
-    validate = validation(problem, model, source, knowledge) if training.patience is not None else None
+    is_planned = training.minutes is not None and training.schedule == "linear"
+    is_validated = training.patience is not None or (is_planned and is_free)
+    validate = validation(problem, model, source, knowledge) if is_validated else None
     trainer = Trainer(
         model, batches, evidence, training, rule_batches=rule_batches, validate=validate, finalize=finalize, seed=seed
     )
@@ -468,7 +472,8 @@ def threads_for(options: TrainingOptions, ground_rules: int) -> int:
 
 def validation(problem: Problem, model: R2N, source: GraphSource, knowledge: KnowledgeBase) -> Validate:
     """The metric that chooses the best weights: average precision, or the mean reciprocal rank, of `valid` alone."""
-    metric, logits = _validation_metric(problem), AtomLogits(model, source, knowledge.evidence)
+    sample = QUERIES_TO_STOP_BY if model.paths is not None and problem.valid.truth.all() else None
+    metric, logits = _validation_metric(problem, sample), AtomLogits(model, source, knowledge.evidence)
 
     def validate(_: R2N) -> float:
         nonlocal logits

@@ -10,15 +10,17 @@ import torch
 from jaxtyping import Bool, Int64
 
 from r2n.data.herbrand import Codes, index_among, ranges
-from r2n.data.knowledge_base import KnowledgeBase
+from r2n.data.knowledge_base import Evidence, KnowledgeBase
 from r2n.errors import ConfigError, DataError, nearest
 from r2n.grounding.backward import BackwardGrounder
 from r2n.grounding.counting import RowCounts, RuleCounts
 from r2n.grounding.ground_rules import Adjacency, Grounder, codes_without, distinct_codes
 from r2n.grounding.joins import MAX_GROUNDINGS
+from r2n.grounding.paths import FactIndex, PathGrounder, PathQueries
 from r2n.grounding.store import Store
 from r2n.logic.theory import Rule
 from r2n.network.factor_graph import FactorGraph, subgraph
+from r2n.network.paths import PathGraph
 from r2n.progress import Progress, no_progress
 
 Numbers = Int64[np.ndarray, " _"]
@@ -136,6 +138,11 @@ class GraphSource(ABC):
     def counts(self) -> RuleCounts | None:
         """The same of all rows."""
         return None if self.row_counts is None else self.row_counts.full
+
+    @property
+    def paths(self) -> "Paths | None":
+        """The source of ground rules along paths, if atoms are answered by these."""
+        return None
 
     @property
     def known_in_bodies(self) -> frozenset[str]:
@@ -261,6 +268,57 @@ class GroundedOnDemand(GraphSource):
 
 
 @dataclass(frozen=True, eq=False)
+class Paths(GraphSource):
+    """Ground rules along paths of known facts, from the first constant of each atom that is asked.
+
+    A known atom is asked alone, on the graph of the other facts; with `pairs`, without all facts of its two constants.
+    """
+
+    knowledge: KnowledgeBase
+    grounder: PathGrounder
+    pairs: bool = False
+
+    @property
+    def paths(self) -> "Paths":
+        """Itself."""
+        return self
+
+    @cached_property
+    def full_graph(self) -> None:
+        """None: ground rules depend on the query."""
+
+    @cached_property
+    def index(self) -> FactIndex:
+        """The known facts."""
+        return FactIndex.from_evidence(self.knowledge.base, self.knowledge.evidence)
+
+    def around(self, atoms: Codes, *, steps: int | None = None, without: Codes | None = None) -> PathGraph:
+        """The queries of these atoms: unknown ones with one predicate and first constant share theirs."""
+        base, evidence, codes = self.knowledge.base, self.knowledge.evidence, np.unique(np.asarray(atoms, np.int64))
+        index = self.index
+        if without is not None:
+            kept = ~np.isin(evidence.atoms, without)
+            evidence = Evidence(evidence.atoms[kept], evidence.truth[kept])
+            index = FactIndex.from_evidence(base, evidence)
+        predicates, arguments = base.decode(codes)
+        is_known = np.isin(codes, evidence.atoms[evidence.truth])
+        row = predicates * index.constants + arguments[:, 0]
+        row = np.where(is_known, len(base.shapes) * index.constants + np.arange(len(codes)), row)
+        _, first, query = np.unique(row, return_index=True, return_inverse=True)
+        y = arguments[:, 1] if arguments.shape[1] > 1 else np.full(len(codes), -1)
+        out = query[is_known], y[is_known]
+        queries = PathQueries(predicates[first], arguments[first, 0], out if is_known.any() else None, self.pairs)
+        is_pair = np.array([len(shape) == 2 for shape in base.shapes], bool)[predicates]
+        numbers = np.where(is_pair, query * index.constants + y, -1)
+        parts = index, queries, numbers, self.grounder.width, self.grounder.depth
+        return PathGraph(torch.from_numpy(codes), (), (), (), len(codes), *parts)
+
+    def may_reach(self, atoms: Codes) -> Bool[np.ndarray, " atoms"]:
+        """Any of them."""
+        return np.ones(len(atoms), bool)
+
+
+@dataclass(frozen=True, eq=False)
 class _Changed(GraphSource):
     """Another source, of which something is changed; known atoms are left out as they are there."""
 
@@ -269,6 +327,10 @@ class _Changed(GraphSource):
     @cached_property
     def full_graph(self) -> FactorGraph | None:
         return self.source.full_graph
+
+    @property
+    def paths(self) -> Paths | None:
+        return self.source.paths
 
     @property
     def known_in_bodies(self) -> frozenset[str]:

@@ -90,6 +90,16 @@ class AtomEmbedding(nn.Module, ABC):
         return embedding.sum(-1)
 
 
+class NoInput(AtomEmbedding):
+    """No constant is embedded, for networks that read facts alone."""
+
+    constant_dim = dim = 0
+
+    def forward(self, atoms: AtomBatch, constants: ConstantEmbedding) -> Embedding:
+        """Nothing of each atom."""
+        return constants.vectors.new_zeros(len(atoms.predicates), 0)
+
+
 class AtomMLP(AtomEmbedding):
     """MLP_P of the constants' vectors, one MLP for each predicate of any arity."""
 

@@ -1,9 +1,9 @@
 """The Relational Reasoning Network."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, cast
 
 import torch
 from jaxtyping import Bool, Float, Int64
@@ -13,17 +13,18 @@ from torch.nn.functional import dropout, pad
 from r2n.data.herbrand import HerbrandBase
 from r2n.data.knowledge_base import KnowledgeBase
 from r2n.data.validation import check_evidence_is_read
-from r2n.errors import ConfigError
+from r2n.errors import ConfigError, nearest
 from r2n.grounding.counting import split_rules
 from r2n.logic.theory import Rule
 from r2n.network.collate import GraphBatch, Kind
 from r2n.network.constant_embedding import ConstantEmbedding, Ids
 from r2n.network.factor_graph import UNKNOWN, FactorGraph
 from r2n.network.grid import Atoms, DenseGrid, InputAtoms, row_dropout
-from r2n.network.input_layers import AtomEmbedding, GridFormula, make_input
+from r2n.network.input_layers import AtomEmbedding, GridFormula, NoInput, make_input
 from r2n.network.mean_field import KNOWN, Messages
 from r2n.network.mixture import Combination, CountedRules
 from r2n.network.mlp import ModulesOf, Output
+from r2n.network.paths import PathReasoner
 from r2n.network.reasoning import ReasoningLayer, make_layers, reason
 from r2n.network.tensors import CPU
 from r2n.options import ModelOptions, chosen
@@ -50,7 +51,8 @@ class R2N(nn.Module):
     `belief_input`, FGNN's, maps the sigmoid of the input layer's score, in place of the embedding. `atom_dropout` acts
     on the input of the first layer: on Emb^0(a), or over grids on the features that the predicates share, row by row.
     With `input_score`, out(a) is the sum of MLP^A and the input layer's score. Steps of mean-field inference start from
-    that score (`belief_input`) and what is known, and out(a) is the score and the sum of the messages.
+    that score (`belief_input`) and what is known, and out(a) is the score and the sum of the messages. With
+    `paths`, these layers answer, and there is no input layer.
     """
 
     def __init__(
@@ -75,10 +77,10 @@ class R2N(nn.Module):
         self.atom_output: Output | Messages | None = Messages() if self.is_mean_field else None
         self.rule_output = None
         if has_layers and not self.is_mean_field:
-            self.atom_output = Output(dim, linear=options.output == "linear")
+            self.atom_output = output = Output(dim, linear=options.output == "linear")
             self.rule_output = Output(options.rule_dim or dim)
-        if isinstance(self.atom_output, Output) and options.input_score and not atom_embedding.tells_labels:
-            self.atom_output.start_at_zero()  # the input layer is fitted: reasoning begins with its score
+            if options.input_score and not atom_embedding.tells_labels:
+                output.start_at_zero()  # the input layer is fitted: reasoning begins with its score
         self.belief_input = belief_input
         self.evidence_input: EvidenceInput = options.evidence_input if has_layers else "off"
         self.input_score = has_layers and (options.input_score or self.is_mean_field)
@@ -90,6 +92,8 @@ class R2N(nn.Module):
             self.known = nn.Parameter(torch.randn(3, atom_embedding.dim) * 0.3)
         self.combination = None if counted is None else Combination()
         self.trained_ids: Tensor | None = None
+        answers_along_paths = options.reasoner == "paths"
+        self.paths = PathReasoner(len(base.shapes), dim, options.layers) if answers_along_paths else None
 
     @classmethod
     def build(
@@ -108,13 +112,22 @@ class R2N(nn.Module):
         are constants (ids) that the language got after the training.
         """
         options = chosen(ModelOptions, options, changes)
-        constants, atom_embedding = make_input(knowledge, options, encoders=encoders, new=new)
+        if options.reasoner == "paths":
+            count = len(knowledge.language.constants)
+            constants, atom_embedding = ConstantEmbedding(count, 0, dropout=0.0, new=range(count)), NoInput()
+        else:
+            constants, atom_embedding = make_input(knowledge, options, encoders=encoders, new=new)
         counted: CountedRules | None = None
         if options.rules == "counted":
             knowledge, rules = split_rules(knowledge)
             widest = max(map(len, knowledge.base.shapes), default=0)
             counted = CountedRules(rules, len(knowledge.language.predicates), widest)
         return cls(knowledge.base, constants, atom_embedding, knowledge.theory.rules, options, counted)
+
+    @property
+    def depth(self) -> int:
+        """The number of reasoning layers, on factor graphs or along paths."""
+        return len(self.layers) if self.paths is None else len(self.paths.layers)
 
     @property
     def device(self) -> torch.device:
@@ -128,7 +141,7 @@ class R2N(nn.Module):
 
     def collate(self, graph: FactorGraph, kind: Literal["auto"] | Kind = "auto") -> GraphBatch:
         """A graph as this network reads it, on its device; `auto` takes the kind `grid` if that computes the same."""
-        reads_more = any(part is not None for part in (self.known, self.belief_input, self.trained_ids))
+        reads_more = any(part is not None for part in (self.known, self.belief_input, self.trained_ids, self.paths))
         is_linear = self.atom_embedding.grids is not None and all(layer.is_over_grids for layer in self.layers)
         can_be = is_linear and not reads_more and kind in ("auto", "grid")
         dense_grid = DenseGrid.from_graph(graph.to(CPU), self.base) if can_be else None
@@ -150,6 +163,20 @@ class R2N(nn.Module):
         """
         view = copy(self)
         view.base, view.trained_ids = base, trained_ids.to(CPU)
+        return view
+
+    def on_predicates(self, base: HerbrandBase) -> "R2N":
+        """The same network, with the same weights, for another language with (some of) the same predicates."""
+        assert self.paths is not None
+        trained = [predicate.name for predicate in self.base.language.predicates]
+        names = [predicate.name for predicate in base.language.predicates]
+        for name in names:
+            if name not in trained:
+                what = f"the network has learned nothing of '{name}'"
+                raise ConfigError(what, hint=nearest(name, trained) or f"it knows {', '.join(trained)}")
+        view, paths = copy(self), copy(self.paths)
+        paths.trained_ids = self.paths.trained_ids[[trained.index(name) for name in names]]
+        view.base, view._modules = base, {**self._modules, "paths": paths}
         return view
 
     def input_layer(self, batch: GraphBatch, *, hidden: Mask = None, known: States = None) -> AtomVectors:
@@ -192,6 +219,8 @@ class R2N(nn.Module):
         embedded: AtomVectors | None = None,
     ) -> Predictions:
         """Logits of all atoms and ground rules; `known`: UNKNOWN, FALSE or TRUE of each atom; `embedded`: f_P."""
+        if self.paths is not None:
+            return Predictions(self.paths.atom_logits(batch.graph), ())
         grids = self.atom_embedding.grids
         if hidden is None and embedded is None and batch.dense_grid is not None and grids is not None:
             return self._forward_over_grids(batch, batch.dense_grid, grids, rule_outputs=rule_outputs)
@@ -231,10 +260,9 @@ class R2N(nn.Module):
             points = part.features.view(*grid.shape, part.features.shape[-1])
             atoms.append(replace(part, features=row_dropout(points, drop).flatten(0, -2)))
         rules: list[Tensor] = []
-        for layer in self.layers:
-            assert isinstance(layer, ReasoningLayer)
+        for layer in cast(Iterable[ReasoningLayer], self.layers):
             atoms[:], rules = reason(base, layer, atoms)
-        assert isinstance(self.atom_output, Output)
-        logits = base.in_order([self.atom_output.over_grid(part.features, part.maps, part.offsets) for part in atoms])
+        output = cast(Output, self.atom_output)  # mean-field inference is never over grids
+        logits = base.in_order([output.over_grid(part.features, part.maps, part.offsets) for part in atoms])
         outputs = tuple(self.rule_output(rule) for rule in rules) if rule_outputs and self.rule_output else ()
         return Predictions(logits + base.in_order(scores) if scores else logits, outputs)

@@ -259,14 +259,15 @@ def _facts(trained: Model, config: RunConfig, epochs: int | None) -> Iterator[tu
     if problem.knowledge.features:
         given = problem.knowledge.features.values()
         yield "features", ", ".join(f"{counted(len(part), 'constant')} of {part.domain.name}" for part in given)
-    layers = counted(len(model.layers), "reasoning layer")
+    layers = counted(model.depth, "reasoning layer")
     parameters = counted(sum(part.numel() for part in model.parameters()), "parameter")
-    yield "network", f"{options.model.input} of dim {options.model.dim}, {layers}, {parameters}"
+    kind = options.model.input if model.paths is None else "paths"
+    yield "network", f"{kind} of dim {options.model.dim}, {layers}, {parameters}"
     grounding, everything = trained.options.grounding, trained.source.full_graph
     text = grounding.strategy
-    text += f", width {grounding.width}, depth {grounding.depth}" if text == "backward" else ""
+    text += f", width {grounding.width}, depth {grounding.depth}" if text in ("backward", "paths") else ""
     text += "" if everything is None else f", {counted(len(everything), 'ground rule')}"
-    yield "grounding", text if model.layers else "none is read: the network has no reasoning layer"
+    yield "grounding", text if model.depth else "none is read: the network has no reasoning layer"
     who = f"the mean of the logits of {networks} networks" if networks > 1 else "one network"
     yield "probabilities", f"that atoms are true, by {who}, {trained.calibration or 'not calibrated'}"
     wanted = networks * options.training.epochs

@@ -407,7 +407,7 @@ def describe_run(session: Session, _: Request) -> dict[str, Any]:
         "version": __version__,
         "input": options.model.input,
         "reasoner": options.model.reasoner,
-        "layers": len(model.network.layers),
+        "layers": model.network.depth,
         "dim": options.model.dim,
         "strategy": options.grounding.strategy,
         "evidence_input": model.network.evidence_input,

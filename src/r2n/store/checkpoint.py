@@ -108,6 +108,9 @@ def checkpoint_digest(folder: Path) -> str | None:
         return None
 
 
+COUNTERS = ("epoch", "seconds", "planned", "best", "best_epoch")
+
+
 def trainer_state(trainer: Trainer) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """All that a trainer holds: weights, best weights, the optimiser's moments, the random states, the counters."""
     tensors = {f"model.{name}": value for name, value in trainer.model.state_dict().items()}
@@ -116,7 +119,7 @@ def trainer_state(trainer: Trainer) -> tuple[dict[str, Tensor], dict[str, Any]]:
         tensors |= {f"optimizer.{i}.{name}": value for name, value in moments.items()}
     tensors["random.hiding"] = trainer.generator.get_state()
     tensors["random.global"] = torch.get_rng_state()
-    state = {name: getattr(trainer, name) for name in ("epoch", "seconds", "best", "best_epoch", "is_done")}
+    state = {name: getattr(trainer, name) for name in COUNTERS} | {"is_done": trainer.is_done}
     return {name: value.clone() for name, value in tensors.items()}, state
 
 
@@ -133,8 +136,8 @@ def restore_trainer(trainer: Trainer, tensors: dict[str, Tensor], state: dict[st
         trainer.optimizer.load_state_dict({**optimizer, "state": moments})
         trainer.generator.set_state(tensors["random.hiding"])
         torch.set_rng_state(tensors["random.global"])
-        trainer.epoch, trainer.best, trainer.best_epoch = state["epoch"], state["best"], state["best_epoch"]
-        trainer.seconds = state.get("seconds", 0.0)
+        for name in COUNTERS:
+            setattr(trainer, name, state.get(name, getattr(trainer, name)))
     except (KeyError, RuntimeError, ValueError) as error:
         message = str(error).splitlines()[0]
         raise CheckpointError(f"the checkpoint does not fit this network: {message}") from error

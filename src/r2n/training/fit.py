@@ -34,6 +34,7 @@ from r2n.training.batches import (
     masked_by_code,
 )
 from r2n.training.objective import Objective
+from r2n.training.paths import PathBatches
 from r2n.training.rows import RowBatches, asks_rows
 
 
@@ -49,6 +50,8 @@ def batches_of(
 ) -> Batches:
     """The steps by the options: over the full graph, over its components, or over batches of queries."""
     check_batches(options)
+    if source.paths is not None and model.paths is not None:
+        return PathBatches(model, source.paths, evidence, options)
     if options.batch_size is None:
         return make_batches(model, source, evidence, options, seed=seed, check=check, progress=progress)
     if asks_rows(model, options):
@@ -62,6 +65,11 @@ def batches_of(
 
 def check_shared_options(options: TrainingOptions) -> None:
     """Refuse steps over the full graph, which cannot be sharded."""
+    if options.minutes is not None:
+        raise ConfigError(
+            "several processes share the batches of a training, and minutes are counted in one",
+            hint="set training.epochs in place of training.minutes, or train with one: --devices 1",
+        )
     if options.batch_size is None:
         raise ConfigError(
             "several processes share the batches of a training, and here a step asks everything",
@@ -114,15 +122,25 @@ def make_optimizer(model: R2N, options: OptimisationOptions) -> torch.optim.Opti
     return optimisers[options.optimiser].load()(groups if groups[2]["params"] else groups[:2])
 
 
-def set_learning_rates(optimizer: torch.optim.Optimizer, options: OptimisationOptions, epoch: int) -> None:
-    """The rates of an epoch (from 0), for each group of the optimiser."""
-    factor = 0.5 * (1 + cos(pi * epoch / max(1, options.epochs))) if options.schedule == "cosine" else 1.0
+def set_learning_rates(
+    optimizer: torch.optim.Optimizer, options: OptimisationOptions, epoch: int, epochs: int | None = None, step: int = 0
+) -> None:
+    """The rates of an epoch (from 0) of `epochs`, for each group of the optimiser; warm-up goes by `step`."""
+    share, factor = epoch / max(1, options.epochs if epochs is None else epochs), 1.0
+    if options.schedule == "cosine":
+        factor = 0.5 * (1 + cos(pi * share))
+    elif options.schedule == "linear":
+        factor = max(LAST_RATE, 1 - share) * (min(1.0, (step + 1) / WARM_UP) if epoch == 0 else 1.0)
     rule_rate = options.learning_rate if options.rule_learning_rate is None else options.rule_learning_rate
     counted_rate = rule_rate if options.counted_learning_rate is None else options.counted_learning_rate
     rates = (options.learning_rate, rule_rate, counted_rate)
     for group, rate in zip(optimizer.param_groups, rates, strict=False):  # the last, where rules are counted
         group["lr"] = rate * factor
 
+
+WARM_UP = 50  # steps
+LAST_RATE = 0.05  # of the learning rate, at the end of the linear schedule
+MEASURED_EPOCHS = 2  # that tell how many there are in the minutes
 
 Validate = Callable[[R2N], float]
 Finalize = Callable[[R2N], None]
@@ -177,6 +195,7 @@ class Trainer:
         self.generator = torch.Generator().manual_seed(seed)
         self.epoch = 0
         self.seconds = 0.0  # of all steps and validations
+        self.planned: int | None = None
         self.best: float | None = None
         self.best_epoch = 0
         self.best_weights: dict[str, Tensor] = {}
@@ -214,8 +233,8 @@ class Trainer:
 
     @property
     def epochs(self) -> int:
-        """The most epochs."""
-        return self.options.epochs
+        """The most epochs: by the options, or as many as are planned for the minutes."""
+        return self.options.epochs if self.planned is None else min(self.options.epochs, self.planned)
 
     @property
     def is_done(self) -> bool:
@@ -231,7 +250,8 @@ class Trainer:
         return self._is_over(self.seconds)
 
     def _is_over(self, seconds: float) -> bool:
-        return self.options.minutes is not None and seconds >= 60 * self.options.minutes
+        is_planned = self.options.schedule == "linear"  # in epochs that take about as long
+        return self.options.minutes is not None and not is_planned and seconds >= 60 * self.options.minutes
 
     def _spend(self, seconds: float) -> None:
         """Count time; processes of a group count the same, so that all stop together."""
@@ -240,23 +260,34 @@ class Trainer:
 
     def _steps(self, start: float) -> Iterator[AnyStep]:
         """The steps of an epoch, until the minutes are over; a group makes them all, for its processes share each."""
-        for step in self.batches.epoch(self.generator):
+        for number, step in enumerate(self.batches.epoch(self.generator)):
+            set_learning_rates(self.optimizer, self.options, self.epoch, self.epochs, number)
             yield step
             if self.group.count == 1 and self._is_over(self.seconds + perf_counter() - start):
                 return
 
+    def _plan(self) -> None:
+        """How many epochs fit in the minutes: found early and kept in the checkpoint, so that a resumed run agrees."""
+        if self.options.schedule == "linear" and self.options.minutes is not None and self.epoch <= MEASURED_EPOCHS:
+            self.planned = max(self.epoch, round(60 * self.options.minutes * self.epoch / self.seconds))
+
+    @property
+    def keeps_best(self) -> bool:
+        """Whether validation chooses the weights."""
+        return self.options.patience is not None or self.planned is not None
+
     def step(self) -> Epoch:
         """One epoch."""
         start = perf_counter()
-        set_learning_rates(self.optimizer, self.options, self.epoch)
         self.model.train()
         losses = torch.stack([self._descend(step) for step in self._steps(start)])
         rules = 0.0
         if self.rule_batches is not None and self.epoch < self.options.rule_epochs:
-            parts = [float(self._descend(step, is_shared=False)[0]) for step in self.rule_batches.epoch(self.generator)]
-            rules = sum(parts) / max(1, len(parts))
+            each = [float(self._descend(step, is_shared=False)[0]) for step in self.rule_batches.epoch(self.generator)]
+            rules = sum(each) / max(1, len(each))
         self.epoch += 1
         self._spend((trained := perf_counter()) - start)
+        self._plan()
         valid = self._validated()
         if valid is not None:
             self._spend(perf_counter() - trained)
@@ -349,7 +380,7 @@ class Trainer:
             valid = self.validate(self.model)
         if isnan(valid):
             return None
-        if self.options.patience is not None and (self.best is None or valid > self.best):
+        if self.keeps_best and (self.best is None or valid > self.best):
             self.best, self.best_epoch, self.best_weights = valid, self.epoch, self._weights()
         return valid
 

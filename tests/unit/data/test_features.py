@@ -272,7 +272,9 @@ def test_bad_rows_are_named(case: dict[str, Any], tmp_path: Path) -> None:
 
 
 def test_a_table_without_rows_has_no_vectors(tmp_path: Path) -> None:
-    assert len(read("name,x,y\n", tmp_path, vector=("x", "y")).vectors) == 0
+    vectors = read("name,x,y\n", tmp_path, vector=("x", "y")).vectors
+    assert vectors is not None
+    assert not len(vectors)
 
 
 def test_some_numbers_among_texts_are_texts_and_rows_without_features_are_blank(tmp_path: Path) -> None:

@@ -45,7 +45,9 @@ def test_every_strategy_is_made_with_its_budget(strategy: str) -> None:
 
 
 def test_the_options_name_the_registered_strategies_and_their_fields() -> None:
-    assert list(registered) == list(GROUNDERS)
+    assert list(registered) == [*GROUNDERS, "paths"]
+    with pytest.raises(ConfigError, match="not listed"):
+        make_grounder(GroundingOptions(strategy="paths"))
     for grounder in GROUNDERS.values():
         assert {field.name for field in fields(grounder)} <= set(GroundingOptions.model_fields)
         assert isinstance(grounder(), Grounder)

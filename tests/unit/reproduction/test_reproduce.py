@@ -148,7 +148,8 @@ def test_a_ranking_with_constraints_is_a_row_of_its_own(tmp_path: Path, monkeypa
 def test_only_rows_with_reasoning_layers_are_named_r2n(table: str) -> None:
     for row in table_rows(table):
         if row.kind == "network" and row.row.startswith("R2N"):
-            runs_layers = row.rules is not False and row.options(Options()).model.has_layers
+            model = row.options(Options()).model
+            runs_layers = model.reasoner == "paths" or (row.rules is not False and model.has_layers)
             assert runs_layers, f"{row.row} runs no reasoning layer"
 
 
@@ -163,7 +164,7 @@ def test_rows_with_mined_rules_are_counted_and_ranked_with_constraints_too() -> 
 
 @pytest.mark.parametrize("table", ["wn18rr", "fb15k237"])
 def test_given_and_mined_rules_are_combined_with_the_same_network(table: str) -> None:
-    given, mined = table_rows(table)
+    given, mined = (row for row in table_rows(table) if "counted" in row.row)
     assert (given.row, mined.row) == ("ComplEx + given rules, counted", "ComplEx + mined rules, counted")
     assert (given.grounding, given.model, given.training) == (mined.grounding, mined.model, mined.training)
     assert (mined.mined, given.mined, given.model["rules"]) == (3 if table == "wn18rr" else 2, 0, "counted")
