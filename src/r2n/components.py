@@ -191,7 +191,6 @@ aggregations = Registry(
     Aggregation("sum", f"{_REASONING}:Sum", "the sum of all messages (the paper's)"),
     Aggregation("mean", f"{_REASONING}:Mean", "the mean of all messages"),
     Aggregation("max", f"{_REASONING}:Maximum", "the maximum, dimension by dimension", False, 3.5),
-    Aggregation("root", f"{_REASONING}:Root", "the sum over the root of the number; messages start small"),
     Aggregation("mean-then-sum", f"{_REASONING}:MeanThenSum", "the mean over each rule, summed over rules"),
     group="r2n.aggregations",
 )

@@ -85,7 +85,6 @@ class Aggregation:
     """
 
     is_linear, initial = True, 0.0
-    start = 1.0  # by which the last map of MLP^2 is multiplied before training
 
     @property
     def adds_messages(self) -> bool:
@@ -115,16 +114,6 @@ class Mean(Aggregation):
     def divide_all(self, counts: Counts) -> Tensor:
         """Their number."""
         return counts.clamp(min=1)
-
-
-class Root(Aggregation):
-    """The sum of all messages over the root of their number, so that many count for more; messages start small."""
-
-    start = 0.1
-
-    def divide_all(self, counts: Counts) -> Tensor:
-        """The root of their number."""
-        return counts.clamp(min=1).sqrt()
 
 
 class MeanThenSum(Aggregation):
@@ -292,7 +281,7 @@ def make_layer(rules: Sequence[Rule], options: ModelOptions) -> ReasoningLayer:
 
     `mlp="deep"`: Linear-ReLU-Linear for MLP^1 and MLP^2; `"shallow"`: Linear-ReLU for MLP^1 and Linear for MLP^2.
     """
-    update, messages, aggregation = [], list[PositionMLP](), aggregations[options.aggregation].load()()
+    update, messages = [], []
     dim, rule_dim = options.dim, options.rule_dim or options.dim
     is_deep, is_ordered = options.mlp == "deep", options.reasoner != "fgnn"
     is_shared, sizes_of_rules = options.rule_network == "shared", [len(rule.atoms) for rule in rules]
@@ -301,11 +290,10 @@ def make_layer(rules: Sequence[Rule], options: ModelOptions) -> ReasoningLayer:
         update.append(MLP((width, rule_dim, rule_dim) if is_deep else (width, rule_dim), last_relu=not is_deep))
         sizes = (rule_dim, rule_dim, dim) if is_deep else (rule_dim, dim)
         messages.append(PositionMLP(positions, sizes, shared=not is_ordered))
-        messages[-1].weights[-1].data.mul_(aggregation.start)
     return ReasoningLayer(
         update,
         messages,
-        aggregation=aggregation,
+        aggregation=aggregations[options.aggregation].load()(),
         isolated=options.isolated,
         residual=options.residual,
         rule_dropout=options.rule_dropout,
