@@ -16,8 +16,8 @@ ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "r2n"
 TRACKED = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False).stdout.splitlines()
 MOST = {
-    "source lines": 30_600,
-    "code lines": 21_700,
+    "source lines": 30_650,
+    "code lines": 21_730,
     "files": 119,
     "private functions called once": 192,
     "import chain": 25,
