@@ -19,9 +19,7 @@ MANY_NEGATIVES = 200_000  # corruptions of all facts: above, one step over all o
 MANY_CONSTANTS = 15_000  # above, a step compares facts with some constants instead of all
 FEW_LABELS = 10  # true facts to a false one: above, the false facts of a pair are not all its negatives
 FEW_FACTS_A_ROW = 2.0  # times the fewest: positions whose rows hold more are not for corruption
-SETTLING = frozenset(
-    ["loss", "negatives", "batches", "hiding", "layers", "evidence_input", "rules", "regularisation", "relation_weight"]
-)
+SETTLING = frozenset(["loss", "negatives", "batches", "hiding", "layers", "evidence_input", "rules", "regularisation"])
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,7 @@
 """`fit`: training as a generator of epochs."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from math import cos, isnan, pi
 from time import perf_counter
@@ -124,6 +125,17 @@ def set_learning_rates(optimizer: torch.optim.Optimizer, options: OptimisationOp
         group["lr"] = rate * factor
 
 
+@contextmanager
+def quick_products() -> Iterator[None]:
+    """Matrix products in the quickest way of the device, which may round factors to half precision."""
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("medium")
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before)
+
+
 Validate = Callable[[R2N], float]
 Finalize = Callable[[R2N], None]
 
@@ -229,7 +241,8 @@ class Trainer:
         start = perf_counter()
         set_learning_rates(self.optimizer, self.options, self.epoch)
         self.model.train()
-        losses = torch.stack([self._descend(step) for step in self.batches.epoch(self.generator)])
+        with quick_products() if isinstance(self.batches, RowBatches) else nullcontext():
+            losses = torch.stack([self._descend(step) for step in self.batches.epoch(self.generator)])
         rules = 0.0
         if self.rule_batches is not None and self.epoch < self.options.rule_epochs:
             parts = [float(self._descend(step, is_shared=False)[0]) for step in self.rule_batches.epoch(self.generator)]
