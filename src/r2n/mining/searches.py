@@ -474,7 +474,9 @@ class Ends:
         walks = csr_array(tails @ leads.T)
         walks.data[walks.indices == self.constant[start:stop][row_of_entries(walks)]] = 0  # x = d is no substitution
         walks.eliminate_zeros()
-        shared = csr_array((walks != 0).astype(np.int64) @ self.members.T).tocoo()
+        bodies = walks.copy()
+        bodies.data[:] = 1
+        shared = csr_array(bodies @ self.members.T).tocoo()
         body, head = (column.astype(np.int64) for column in shared.coords)
         kept = (shared.data >= options.min_support) & self.is_concluded[head]
         body, head = body[kept], head[kept]
