@@ -159,8 +159,9 @@ class AtomLogits:
     """A network, the source of its graphs, and the evidence: atoms -> logits.
 
     `others` are networks of the same form: then every logit is the mean over all of them. `weighting` replaces the
-    networks' weighting of counted rules. What is grounded, collated and computed for all queries is kept: make another
-    object when weights or facts change (`again`).
+    networks' weighting of scorers. `further` are scorers of another form by their names, each with networks and a
+    source of its own, that are mixed with these where rules are counted (`Mixture`). What is grounded, collated and
+    computed for all queries is kept: make another object when weights or facts change (`again`).
     """
 
     model: R2N
@@ -169,6 +170,7 @@ class AtomLogits:
     collated: GraphBatch | None = None
     weighting: Weighting | None = None
     others: tuple[R2N, ...] = ()
+    further: tuple[tuple[str, "AtomLogits"], ...] = ()
 
     def __call__(self, codes: Codes) -> Logits:
         """The logits of atoms given by their codes; with reciprocals, the mean of both directions.
@@ -215,7 +217,8 @@ class AtomLogits:
     def again(self) -> "AtomLogits":
         """The same for the present weights; what was collated is kept."""
         kept = self.__dict__.get("full_pass")
-        return replace(self, collated=self.collated if kept is None else kept.batch)
+        further = tuple((name, scorer.again()) for name, scorer in self.further)
+        return replace(self, collated=self.collated if kept is None else kept.batch, further=further)
 
     def without_rules(self, names: Collection[str]) -> "AtomLogits":
         """The same networks, without the ground rules and counts of these rules."""
@@ -223,7 +226,7 @@ class AtomLogits:
 
     def by(self, weighting: Weighting) -> "AtomLogits":
         """The same with another weighting of network and counted rules; the pass of the networks is shared."""
-        made = replace(self, weighting=weighting)
+        made = replace(self, weighting=weighting)  # the further scorers are shared as they are
         made.__dict__.update(full_pass=self.full_pass, _isolated=self._isolated)
         return made
 
@@ -350,7 +353,7 @@ class AtomLogits:
 
 @dataclass(frozen=True, eq=False)
 class Mixture:
-    """Networks mixed with their counted rules: logits of a candidate's probability among those of its query.
+    """Networks mixed with further scorers and counted rules: logits of a candidate's probability in its query.
 
     `counts` are the rules' numbers of ground rules in the known facts. `_known` has, by predicate and position, the
     indices of the known facts among the candidates, by query.
@@ -402,10 +405,6 @@ class Mixture:
         pattern, weighting = counts.pattern, self.logits.weighting
         assert model.counted is not None
         assert model.combination is not None
-        if weighting == RULES_ALONE:
-            logits = np.zeros((len(given), pattern.candidates), np.float32)
-        else:
-            logits = network.network_rows(predicate, position, given)
         if key not in self._known:
             evidence = self.logits.evidence
             true = evidence.atoms[evidence.truth]
@@ -413,8 +412,15 @@ class Mixture:
             order = np.argsort(known, kind="stable")
             self._known[key] = RowIndex.from_rows(known[order]), candidates[order]
         index, candidates = self._known[key]
+        if weighting == RULES_ALONE:  # as rules p(x, "c") with empty bodies would have it: the most frequent answers
+            logs = np.log1p(np.bincount(candidates, minlength=pattern.candidates)).astype(np.float32)
+            scorers = [np.tile(logs, (len(given), 1))]
+        else:
+            others = self.logits.further if weighting is None or weighting.shares else ()
+            scorers = [network.network_rows(predicate, position, given)]
+            scorers += [scorer.rows(predicate, position, given) for _, scorer in others]
         rows = pattern.rows(given)
         row, known = index.entries(rows)
         rules = rule_probabilities(model.counted, counts, rows)
-        tensor = torch.from_numpy(np.ascontiguousarray(logits)).to(rules.log_others)
-        return model.combination.mixed(tensor, (row, candidates[known]), rules, weighting).cpu().numpy()
+        tensors = [torch.from_numpy(np.ascontiguousarray(logits)).to(rules.log_others) for logits in scorers]
+        return model.combination.mixed(tensors, (row, candidates[known]), rules, weighting).cpu().numpy()

@@ -231,6 +231,8 @@ def mine(
     seconds: Annotated[float | None, Option(help="Stop the search for rules after this time.")] = None,
     constants: Annotated[bool, Option("--constants", help="Rules with constants too.")] = False,
     constant_length: Annotated[int, Option(help="Atoms of their bodies, 1 or 2.")] = _DEFAULTS.constant_length,
+    max_constant_rules: Annotated[int | None, Option(help="Of each predicate as head; as --max-rules.")] = None,
+    min_length: Annotated[int, Option(help="Least atoms of a body without constants.")] = _DEFAULTS.min_length,
     constraints: Annotated[bool, Option("--constraints", help="Constraints too, as rules.")] = False,
     max_exceptions: Annotated[float, Option(help="Share of exceptions that a constraint may have.")] = 0.0,
     fresh: Annotated[bool, Option("--fresh", help="Without the rules that the problem has already.")] = False,

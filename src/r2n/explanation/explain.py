@@ -401,7 +401,7 @@ class Row:
             probabilities = rule_probabilities(model.counted, made, np.array([self.row]))
             network = torch.from_numpy(self.network[None].copy()).to(probabilities.log_others)
             known = np.zeros(len(self.known), np.int64), self.known
-            logs = model.combination.mixed(network, known, probabilities, member.weighting)
+            logs = model.combination.mixed([network], known, probabilities, member.weighting)
         return float(log_odds(logs[0, self.candidate].double().cpu().numpy()[None])[0])
 
 

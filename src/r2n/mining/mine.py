@@ -261,7 +261,7 @@ def _search(graph: StepGraph, options: MiningOptions, progress: Progress) -> tup
     """The best rules of each kind, short ones first, and where the search was when the time was over."""
     deadline = None if options.seconds is None else monotonic() + options.seconds
     walker = PathWalker(graph, options.most_walks, options.seed)
-    lengths = range(1, options.max_length + 1)
+    lengths = range(options.min_length, options.max_length + 1)
     kinds = {f"bodies of length {length}": search_paths(walker, length, options) for length in lengths}
     if options.constants:
         ends = Ends.from_graph(graph, options.min_support)
@@ -270,6 +270,7 @@ def _search(graph: StepGraph, options: MiningOptions, progress: Progress) -> tup
             kinds["longer rules with constants"] = search_longer_constant_rules(ends, options)
     best: list[Found] = []
     for number, (kind, parts) in enumerate(kinds.items()):
+        most = options.max_rules if number < len(lengths) else options.max_constant_rules or options.max_rules
         found, stopped = list[Found](), None
         for done, total, more in parts:
             if more is None:  # one kind of rules is a thousand steps, however many parts its search has
@@ -277,11 +278,11 @@ def _search(graph: StepGraph, options: MiningOptions, progress: Progress) -> tup
             else:
                 found.append(more)
             if len(found) >= FOUND_BETWEEN_CUTS:
-                found = [Found.joined(found).best(options.max_rules)]
+                found = [Found.joined(found).best(most)]
             if deadline is not None and done < total and monotonic() > deadline:
                 stopped = f"{kind}, after {done:,} of {total:,} parts of the search"
                 break
-        best += [Found.joined(found).best(options.max_rules)] if found else []
+        best += [Found.joined(found).best(most)] if found else []
         if stopped is not None:
             return best, stopped
     return best, None

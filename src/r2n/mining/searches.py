@@ -63,10 +63,10 @@ class MinedRule:
 class MiningOptions:
     """Which rules are searched, and which are kept.
 
-    `max_length`: atoms of a body. `max_rules`: of each predicate as head and each length, so that long rules, which are
-    many, do not push out short ones; rules with `constants` have a limit of their own for each length, up to
-    `constant_length`. `seconds` ends the search early. Paths of more than `most_walks` walks are counted on a sample
-    of first constants, drawn by `seed`.
+    `max_length`: atoms of a body, at least `min_length` without constants. `max_rules`: of each predicate as head and
+    each length, so that long rules, which are many, do not push out short ones; rules with `constants` have a limit of
+    their own for each length up to `constant_length`, `max_constant_rules` if that is given. `seconds` ends the search
+    early. Paths of more than `most_walks` walks are counted on a sample of first constants, drawn by `seed`.
     """
 
     max_length: int = 2
@@ -78,17 +78,22 @@ class MiningOptions:
     most_walks: int = 20_000_000
     seed: int = 0
     constant_length: int = 1
+    min_length: int = 1
+    max_constant_rules: int | None = None
 
     def __post_init__(self) -> None:
         if not 1 <= self.max_length <= MOST_STEPS:
             what = f"bodies of {self.max_length} atoms cannot be mined"
             raise ConfigError(what, hint=f"max_length is 1 to {MOST_STEPS}")
+        if not 1 <= self.min_length <= self.max_length:
+            what = f"bodies of {self.min_length} to {self.max_length} atoms: there are none"
+            raise ConfigError(what, hint="min_length is 1 to max_length")
         if not 1 <= self.constant_length <= MOST_STEPS_TO_CONSTANT:
             what = f"bodies of {self.constant_length} atoms with a constant at the end cannot be mined"
             raise ConfigError(what, hint=f"constant_length is 1 to {MOST_STEPS_TO_CONSTANT}")
-        for name in ("max_rules", "min_support", "most_walks"):
-            if getattr(self, name) < 1:
-                raise ConfigError(f"{name} is {getattr(self, name)}", hint="give at least 1")
+        for name in ("max_rules", "min_support", "most_walks", "max_constant_rules"):
+            if (value := getattr(self, name)) is not None and value < 1:
+                raise ConfigError(f"{name} is {value}", hint="give at least 1")
         if not 0 <= self.min_confidence <= 1:
             raise ConfigError(f"min_confidence is {self.min_confidence}", hint="give a share from 0 to 1")
         if self.seconds is not None and not self.seconds > 0:

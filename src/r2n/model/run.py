@@ -64,7 +64,7 @@ def baseline_scores(logits: AtomLogits, problem: Problem) -> dict[str, Score]:
         return found
     _ = logits.full_pass  # the pass is shared
     network = NETWORK if len(model.layers) else WITHOUT_REASONING  # counted rules do not train the input layer
-    return {RULES: logits.by(RULES_ALONE), network: logits.by(NETWORK_ALONE)}
+    return {RULES: logits.by(RULES_ALONE), network: logits.by(NETWORK_ALONE), **dict(logits.further)}
 
 
 def _candidates(problem: Problem) -> int:
@@ -421,8 +421,7 @@ def choose_weighting(problem: Problem, logits: AtomLogits, model: R2N) -> None:
     assert model.combination is not None
     sample = QUERIES_TO_CHOOSE_BY if problem.valid.truth.all() else None  # only a ranking is sampled
     metric, logits = _validation_metric(problem, EvaluationOptions(sample=sample)), logits.again()
-    found = np.nan_to_num([metric(logits.by(weighting)) for weighting in WEIGHTINGS], nan=-1.0)
-    model.combination.way.fill_(int(found.argmax()))  # the first of equals
+    model.combination.choose(lambda weighting: metric(logits.by(weighting)))
 
 
 def _validation_metric(problem: Problem, options: EvaluationOptions) -> Callable[[AtomLogits], float]:

@@ -1,7 +1,7 @@
-"""Counted rules as a scorer, and mixtures of it with the network."""
+"""Counted rules as a scorer, and mixtures of it with networks."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -42,10 +42,14 @@ def log_sum(values: Float[Tensor, " values"], groups: Int64[Tensor, " values"], 
 
 @dataclass(frozen=True, slots=True)
 class Weighting:
-    """How network and counted rules are mixed: their probabilities, their logs, or the rules alone."""
+    """How network and counted rules are mixed: their probabilities, their logs, or the rules alone.
+
+    `shares` are those of further scorers in the mixture that stands for the network; it has the rest.
+    """
 
     kind: Literal["mixture", "sum", "rules"]
     value: float = 1.0
+    shares: tuple[float, ...] = ()
 
     def __str__(self) -> str:
         if self.kind == "rules":
@@ -63,6 +67,9 @@ WEIGHTINGS = (
     *(Weighting("sum", value) for value in (0.5, 1.0, 2.0, 4.0)),
 )
 """The first is the default."""
+
+SHARES = (0.0, 0.05, 0.2, 0.35, 0.5, 0.65, 0.8, 0.95, 1.0)
+"""What is left by the scorers before it, of which a further scorer may have this share."""
 
 NETWORK_ALONE, RULES_ALONE = Weighting("mixture", 0.0), Weighting("rules")
 
@@ -102,38 +109,53 @@ def rule_probabilities(counted: CountedRules, counts: PatternCounts, rows: Codes
 
 
 class Combination(nn.Module):
-    """The weighting by which network and counted rules are mixed; chosen, not learned (`way` holds its number)."""
+    """The weighting by which scorers are mixed; chosen, not learned (`way` holds its number)."""
 
     way: Tensor
+    shares: Tensor
 
-    def __init__(self) -> None:
-        """The first one."""
+    def __init__(self, further: int = 0) -> None:
+        """The first weighting, and half of what is left for each of the `further` scorers."""
         super().__init__()
         self.register_buffer("way", torch.zeros((), dtype=torch.int64))
+        self.register_buffer("shares", torch.full((further,), 0.5, dtype=torch.float64), persistent=further > 0)
 
     @property
     def chosen(self) -> Weighting:
         """The chosen weighting."""
-        return WEIGHTINGS[int(self.way)]
+        return replace(WEIGHTINGS[int(self.way)], shares=tuple(self.shares.tolist()))
+
+    def choose(self, metric: Callable[[Weighting], float]) -> None:
+        """Take what is best by a metric: one by one of each share and of the weightings, the first of equals."""
+        for i in range(len(self.shares)):
+            shares = [(*self.shares[:i].tolist(), share, *self.shares[i + 1 :].tolist()) for share in SHARES]
+            found = [metric(replace(self.chosen, shares=some)) for some in shares]
+            self.shares[i] = SHARES[int(np.nan_to_num(found, nan=-1.0).argmax())]
+        found = [metric(replace(weighting, shares=self.chosen.shares)) for weighting in WEIGHTINGS]
+        self.way.fill_(int(np.nan_to_num(found, nan=-1.0).argmax()))
 
     def mixed(
         self,
-        network: Float[Tensor, "rows candidates"],
+        scorers: Sequence[Float[Tensor, "rows candidates"]],
         known: tuple[Int64[np.ndarray, " known"], Int64[np.ndarray, " known"]],
         rules: RuleProbabilities,
         weighting: Weighting | None = None,
     ) -> Float[Tensor, "rows candidates"]:
         """The logs of the candidates' probabilities; `known` are the rows and indices of known facts.
 
-        `network` holds logits, and is overwritten. `weighting` replaces the chosen one.
+        `scorers` hold logits, first the network's, and are overwritten. `weighting` replaces the chosen one; by rules
+        alone, what no rule concludes is shared out by the first scorer.
         """
-        weighting, at = weighting or self.chosen, (rules.rows, rules.candidates)
+        weighting, at, (network, *others) = weighting or self.chosen, (rules.rows, rules.candidates), scorers
         if weighting.kind == "rules":
-            left = (network.shape[1] - torch.bincount(rules.rows, minlength=len(network))).clamp(min=1)
-            logs = (rules.log_others - torch.log(left)).unsqueeze(1).expand_as(network).clone()
+            network[at] = -torch.inf
+            logs = network.log_softmax(1).add_(rules.log_others.unsqueeze(1))
             logs[at] = rules.log_probabilities
             return logs
         logs = network.sub_(_log_total(network, known))
+        for share, other in zip(weighting.shares, others, strict=False):
+            own = other.sub_(_log_total(other, known)).add_(_log(share))
+            logs = torch.logaddexp(logs.add_(_log(1 - share)), own) if share else logs
         if weighting.kind == "sum":
             logs.mul_(weighting.value)
             logs[at] += softplus(rules.log_odds)
@@ -142,6 +164,10 @@ class Combination(nn.Module):
             logs.add_(np.log1p(-weighting.value))
             logs[at] = torch.logaddexp(logs[at], rules.log_probabilities + np.log(weighting.value))
         return logs
+
+
+def _log(share: float) -> float:
+    return float(np.log(share)) if share else -1e30
 
 
 def log_odds(logs: Float64[np.ndarray, " *_"]) -> Float64[np.ndarray, " *_"]:

@@ -20,7 +20,7 @@ from r2n.grounding.known_body import KnownBodyGrounder
 from r2n.grounding.store import Store
 from r2n.logic.parser import parse_theory
 from r2n.network.graph_sources import Counted, GraphSource, GroundedOnDemand, Ungrounded
-from r2n.network.mixture import NETWORK_ALONE, RULES_ALONE, WEIGHTINGS, Weighting, log_odds, log_sum
+from r2n.network.mixture import NETWORK_ALONE, RULES_ALONE, WEIGHTINGS, Combination, Weighting, log_odds, log_sum
 from r2n.network.r2n import R2N
 from r2n.scoring import AtomLogits
 from tests.examples import at_most
@@ -97,11 +97,16 @@ def plain_probabilities(
 
     by_network = probabilities(network)
     if weighting.kind == "rules":
-        left = max(1, sum(weight == 0 for weight in sums))
-        return [weight / total if weight else bias / total / left for weight in sums]
+        answers = Counter(int(i) for i in pattern.located(np.array([code for code in true if is_in(pattern, code)]))[1])
+        shares = [0 if weight else 1 + answers[i] for i, weight in enumerate(sums)]
+        return [w / total if w else bias / total * n / sum(shares) for w, n in zip(sums, shares, strict=True)]
     if weighting.kind == "sum":
         return probabilities([value * log(s) + log(1 + m / bias) for s, m in zip(by_network, sums, strict=True)])
     return [(1 - value) * s + value * m / total for s, m in zip(by_network, sums, strict=True)]
+
+
+def is_in(pattern: QueryPattern, code: int) -> bool:
+    return pattern.bounds[0] <= code < pattern.bounds[1]
 
 
 def all_rows(known: KnowledgeBase, predicate: int, position: int) -> tuple[QueryPattern, np.ndarray]:
@@ -167,6 +172,49 @@ def test_the_chosen_weighting_is_taken_and_another_where_it_is_named() -> None:
         first = logits.by(WEIGHTINGS[0]).again().rows(0, 1, pattern.given(rows))
         assert np.array_equal(first, by_weighting[0]), "it stays so"
     assert "combination.way" in model.state_dict()
+
+
+@pytest.mark.parametrize("weighting", WEIGHTINGS, ids=str)
+def test_further_scorers_have_their_shares_of_the_probability(weighting: Weighting) -> None:
+    """A quarter is the second further scorer's, half of the rest the first one's."""
+    model, known = made()
+    plain = R2N.build(known, dim=4, reasoner="none").eval()
+    further = tuple(
+        (kind, AtomLogits(R2N.build(known, dim=3, reasoner="none", input=kind).eval(), Ungrounded(), known.evidence))
+        for kind in ("distmult", "transe")
+    )
+    plain.load_state_dict({k: v for k, v in model.state_dict().items() if k[:2] != "co" or "constants" in k})
+    scorers = [AtomLogits(plain, Ungrounded(), known.evidence), *(scorer for _, scorer in further)]
+    weighting = replace(weighting, shares=(0.5, 0.25))
+    logits = AtomLogits(model, source_of(known), known.evidence, weighting=weighting, further=further)
+    numbers, true = counted(known), set(known.evidence.atoms[known.evidence.truth].tolist())
+    for predicate, position in PATTERNS:
+        pattern, rows = all_rows(known, predicate, position)
+        given = pattern.given(rows)
+        each = [scorer.rows(predicate, position, given).tolist() for scorer in scorers]
+        for i, found in enumerate(logits.rows(predicate, position, given)):
+            codes = [int(rows[i]) + j * pattern.stride for j in range(pattern.candidates)]
+            unknown = [j for j, code in enumerate(codes) if code not in true] or range(len(codes))
+            mixed = [0.0] * len(codes)
+            for share, one in zip((0.375, 0.375, 0.25), each, strict=True):
+                total = sum(exp(one[i][j]) for j in unknown)
+                mixed = [m + share * exp(logit) / total for m, logit in zip(mixed, one[i], strict=True)]
+            expected = plain_probabilities(
+                model, known, numbers, (pattern, int(rows[i])), list(map(log, mixed)), weighting
+            )
+            np.testing.assert_allclose(np.exp(found), expected, rtol=2e-4)
+
+
+def test_shares_and_weighting_that_are_best_are_chosen_and_kept() -> None:
+    combination = Combination(further=2)
+    combination.choose(
+        lambda w: -abs(w.shares[0] - 0.2) - abs(w.shares[1] - 1.0) - abs(w.value - 0.5) - (w.kind == "mixture")
+    )
+    assert combination.chosen == Weighting("sum", 0.5, (0.2, 1.0))
+    again = Combination(further=2)
+    again.load_state_dict(combination.state_dict())
+    assert again.chosen == combination.chosen
+    assert list(Combination().state_dict()) == ["way"]
 
 
 def test_the_network_is_asked_once_for_all_weightings() -> None:
