@@ -111,6 +111,11 @@ class _Facts:
     relation_weight: float
 
 
+MULTIPLE = (
+    64  # large steps have a multiple of so many rows, some of them unread: every other size of product takes memory
+)
+
+
 class RowBatches:
     """Facts in batches of full rows, drawn anew in every epoch, and the constants they are compared with."""
 
@@ -179,6 +184,8 @@ class RowBatches:
             answers = group.members[answers]
             # a decay touches every vector
             sparse = optimisers[self.options.optimiser].takes_sparse and not self.options.input_weight_decay
+        size = -(-len(rows) // MULTIPLE) * MULTIPLE if len(rows) > MULTIPLE else len(rows)
+        rows = np.resize(rows, size)
         arrays = (group.predicates[rows], group.given[rows], owner, answers)
         predicates, given, row, true = map(torch.from_numpy, arrays)
         parts = (predicates, given, row, true, candidates, torch.from_numpy(group.rivals))

@@ -15,6 +15,7 @@ from r2n.errors import ConfigError
 from r2n.network.graph_sources import Ungrounded
 from r2n.network.r2n import R2N
 from r2n.options import TrainingOptions
+from r2n.training import rows
 from r2n.training.batches import Losses, QueryBatches
 from r2n.training.fit import Trainer, batches_of
 from r2n.training.objective import BaseSoftmax
@@ -126,6 +127,20 @@ def test_losses_are_those_of_atoms_scored_one_by_one(
         is_drawn = changes.get("negatives", 9) < size
         assert step.shift == (pytest.approx(log(size / 2)) if is_drawn else 0.0)
         assert len(step.candidates) == (2 if is_drawn else size)
+
+
+@pytest.mark.parametrize("changes", [{}, {"loss": "softmax", "negatives": 2}])
+def test_rows_that_fill_a_step_up_change_nothing(changes: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    model, options = network(), wanted(**changes, batch_size=100, relation_weight=0.5, n3=0.1)
+    plain = steps_of(model, options)
+    monkeypatch.setattr(rows, "MULTIPLE", 2)
+    filled = steps_of(model, options)
+    assert [len(step.given) for step in plain] != [len(step.given) for step in filled]
+    for step, full in zip(plain, filled, strict=True):
+        assert full.losses(model, options).total.item() == pytest.approx(step.losses(model, options).total.item())
+        expected = gradients(model, step, options)
+        for name, found in gradients(model, full, options).items():
+            torch.testing.assert_close(found, expected[name])
 
 
 @pytest.mark.parametrize("changes", [{}, {"loss": "softmax", "negatives": 2}])
