@@ -16,12 +16,12 @@ ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "r2n"
 TRACKED = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False).stdout.splitlines()
 MOST = {
-    "source lines": 29_611,
+    "source lines": 29_791,
     "code lines": 20_983,
     "files": 116,
     "private functions called once": 185,
     "import chain": 25,
-    "test lines": 36_000,
+    "test lines": 36_061,
     "public names": 16,
     "modules loaded by import r2n": 120,
 }
