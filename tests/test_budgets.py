@@ -17,7 +17,7 @@ SOURCE = ROOT / "src" / "r2n"
 TRACKED = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False).stdout.splitlines()
 MOST = {
     "source lines": 29_791,
-    "code lines": 20_983,
+    "code lines": 21_114,
     "files": 116,
     "private functions called once": 185,
     "import chain": 25,
