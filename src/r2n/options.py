@@ -106,7 +106,8 @@ class SamplingOptions(Section):
 class ObjectiveOptions(Section):
     """The loss: L_sup + semantic_weight L_sem + regularisation_weight L_t-norm + n3 N3.
 
-    `full-softmax` compares each fact with all candidates, and by `relation_weight` with the other predicates.
+    `full-softmax` compares each fact with all candidates, and by `relation_weight` with the other predicates; so does
+    `softmax` in batches of `negatives` without reasoning layers.
     `regularisation` names the t-norm of explicit rules on the outputs. With `prior`, atoms that `bce` asks as false for
     want of labelled ones, of predicates of one position, are unlabelled: this share of all atoms is assumed to be true.
     """

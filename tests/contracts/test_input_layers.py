@@ -1,5 +1,7 @@
 """What every input layer promises, whatever its kind: one suite over the table of input layers and the classifier."""
 
+from functools import partial
+
 import pytest
 import torch
 from torch import Tensor
@@ -8,7 +10,7 @@ from r2n.components import input_layers
 from r2n.data.knowledge_base import KnowledgeBase
 from r2n.logic.parser import parse_theory
 from r2n.network.constant_embedding import ConstantEmbedding
-from r2n.network.input_layers import AtomEmbedding, make_input
+from r2n.network.input_layers import AtomEmbedding, VectorFormula, make_input
 from r2n.options import ModelOptions
 
 KNOWLEDGE = KnowledgeBase.build(
@@ -106,3 +108,14 @@ def test_a_row_of_candidates_has_the_same_scores(made: Made, position: int) -> N
     given = table[torch.arange(3).repeat(2)].unsqueeze(1).expand(-1, 2, -1)
     found = embedding.rows.row_scores(rows, position, given, table).view(2, 3, 3)
     torch.testing.assert_close(found if position == 1 else found.mT, expected, rtol=1e-5, atol=1e-5)
+
+
+def test_predicates_of_the_same_constants_have_the_same_scores(made: Made) -> None:
+    constants, embedding = made
+    if embedding.rows is None:
+        return
+    predicates, arguments = atoms(2)
+    expected = embedding.score(embedded(made, predicates, arguments), predicates).view(2, 9)
+    vectors = constants(constants.collate())[arguments[:9]]
+    for scores in (embedding.rows.predicate_scores, partial(VectorFormula.predicate_scores, embedding.rows)):
+        torch.testing.assert_close(scores(torch.tensor([0, 2]), vectors).t(), expected, rtol=1e-5, atol=1e-5)

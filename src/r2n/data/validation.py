@@ -98,13 +98,13 @@ def check_batches(options: TrainingOptions) -> None:
 
 def check_candidate_batches(answers_alone: bool, options: TrainingOptions) -> None:
     """All candidates of a row are compared in batches only by what scores a row as a product."""
-    is_alone = answers_alone and options.regularisation == "off" and not options.relation_weight
+    is_alone = answers_alone and options.regularisation == "off"
     _refuse(
         options.batch_size is not None and options.asks_base and not is_alone,
         f"loss = '{options.loss}' in batches asks all candidates of a row; only an input layer that answers alone"
-        " can be asked so, with neither a t-norm nor other predicates",
+        " can be asked so, without a t-norm",
         "take loss = 'softmax' with training.negatives, or reasoner = 'none' with input = 'complex' or another"
-        " formula, regularisation = 'off' and relation_weight = 0",
+        " formula, and regularisation = 'off'",
     )
 
 

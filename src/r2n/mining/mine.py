@@ -32,6 +32,7 @@ from r2n.mining.searches import (
     StepGraph,
     binary_predicates,
     search_constant_rules,
+    search_longer_constant_rules,
     search_paths,
 )
 from r2n.progress import Progress, no_progress
@@ -216,6 +217,7 @@ def mine(
     min_support: int = MiningOptions.min_support,
     min_confidence: float = MiningOptions.min_confidence,
     constants: bool = MiningOptions.constants,
+    constant_length: int = MiningOptions.constant_length,
     seconds: float | None = None,
     progress: Progress = no_progress,
 ) -> Problem:
@@ -225,7 +227,9 @@ def mine(
     >>> mine(Problem.from_facts(facts)).knowledge.theory.rules[0].name
     'm0'
     """
-    options = MiningOptions(max_length, max_rules, min_support, min_confidence, constants, seconds)
+    options = MiningOptions(
+        max_length, max_rules, min_support, min_confidence, constants, seconds, constant_length=constant_length
+    )
     theory = mined_theory(problem.knowledge.theory, mine_rules(problem.knowledge, options, progress).rules)[0]
     return replace(problem, knowledge=replace(problem.knowledge, theory=theory))
 
@@ -257,12 +261,16 @@ def _search(graph: StepGraph, options: MiningOptions, progress: Progress) -> tup
     """The best rules of each kind, short ones first, and where the search was when the time was over."""
     deadline = None if options.seconds is None else monotonic() + options.seconds
     walker = PathWalker(graph, options.most_walks, options.seed)
-    lengths = range(1, options.max_length + 1)
+    lengths = range(options.min_length, options.max_length + 1)
     kinds = {f"bodies of length {length}": search_paths(walker, length, options) for length in lengths}
     if options.constants:
-        kinds["rules with constants"] = search_constant_rules(Ends.from_graph(graph, options.min_support), options)
+        ends = Ends.from_graph(graph, options.min_support)
+        kinds["rules with constants"] = search_constant_rules(ends, options)
+        if options.constant_length > 1:
+            kinds["longer rules with constants"] = search_longer_constant_rules(ends, options)
     best: list[Found] = []
     for number, (kind, parts) in enumerate(kinds.items()):
+        most = options.max_rules if number < len(lengths) else options.max_constant_rules or options.max_rules
         found, stopped = list[Found](), None
         for done, total, more in parts:
             if more is None:  # one kind of rules is a thousand steps, however many parts its search has
@@ -270,11 +278,11 @@ def _search(graph: StepGraph, options: MiningOptions, progress: Progress) -> tup
             else:
                 found.append(more)
             if len(found) >= FOUND_BETWEEN_CUTS:
-                found = [Found.joined(found).best(options.max_rules)]
+                found = [Found.joined(found).best(most)]
             if deadline is not None and done < total and monotonic() > deadline:
                 stopped = f"{kind}, after {done:,} of {total:,} parts of the search"
                 break
-        best += [Found.joined(found).best(options.max_rules)] if found else []
+        best += [Found.joined(found).best(most)] if found else []
         if stopped is not None:
             return best, stopped
     return best, None

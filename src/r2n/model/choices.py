@@ -28,9 +28,7 @@ FEW_FACTS_A_ROW = 2.0  # times the fewest: positions whose rows hold more are no
 MANY_FACTS = 50_000  # with more than 5 a constant: some atoms of a query go on along paths, not all
 MANY_FACTS_A_CONSTANT = 5
 MINUTES_ALONG_PATHS = 10.0
-SETTLING = frozenset(
-    ["loss", "negatives", "batches", "hiding", "layers", "evidence_input", "rules", "regularisation", "relation_weight"]
-)
+SETTLING = frozenset(["loss", "negatives", "batches", "hiding", "layers", "evidence_input", "rules", "regularisation"])
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 import torch
@@ -33,6 +34,7 @@ Asking = Float[Tensor, "rows constant_dim"]
 Candidates = Float[Tensor, "candidates constant_dim"]
 RowScores = Float[Tensor, "rows candidates"]
 GridScores = Float[Tensor, "predicates points"]
+PredicateScores = Float[Tensor, "atoms predicates"]
 Vectors = Float[Tensor, "_ constant_dim"]
 Features = Float[Tensor, "points features"]
 Diagonals = Float[Tensor, "predicates features"]
@@ -165,6 +167,13 @@ class VectorFormula(AtomEmbedding):
         """The score of each row's atom with each candidate at the open position, where `given` is not read."""
         return self.compared(self.asking(predicates, position, given), candidates)
 
+    def predicate_scores(self, predicates: Int64[Tensor, " n"], constants: Constants) -> PredicateScores:
+        """The scores of some predicates of the same constants, for each of some atoms."""
+        every = predicates.repeat(len(constants))
+        return self.score(self.formula(every, constants.repeat_interleave(len(predicates), 0)), every).view(
+            len(constants), -1
+        )
+
     def cubes(self, vectors: Float[Tensor, "*batch _"]) -> Float[Tensor, "*batch _"]:
         """The cubed moduli of the components."""
         return vectors.abs().pow(3)
@@ -181,17 +190,28 @@ class GridFormula(VectorFormula):
     """
 
     @abstractmethod
+    def features(self, constants: Sequence[Tensor]) -> Tensor:
+        """The features of atoms, of their constants' vectors at each position, by broadcasting."""
+
+    @abstractmethod
+    def maps(self, predicates: Int64[Tensor, " n"]) -> tuple[Diagonals, Offsets]:
+        """Diagonals and offsets of some predicates."""
+
     def grid(self, predicates: Int64[Tensor, " n"], constants: Sequence[Vectors]) -> GridParts:
         """Emb^0 of all atoms of some predicates, over all combinations of the constants' vectors at each position."""
+        axes = range(len(constants))
+        sides = [
+            part.view(*(-1 if i == axis else 1 for i in axes), part.shape[1]) for axis, part in enumerate(constants)
+        ]
+        return self.features(sides).flatten(0, -2), *self.maps(predicates)
 
     def grid_score(self, features: Features, diagonals: Diagonals, offsets: Offsets) -> GridScores:
         """The score of each of these atoms: the sum of its embedding, without writing it out."""
         return torch.addmm(offsets.sum(-1, keepdim=True), diagonals, features.t())
 
-
-def _outer(first: Tensor, second: Tensor) -> Tensor:
-    """All products of a row of the one and a row of the other, (rows of first * rows of second, dim)."""
-    return (first.unsqueeze(1) * second.unsqueeze(0)).flatten(0, 1)
+    def predicate_scores(self, predicates: Int64[Tensor, " n"], constants: Constants) -> PredicateScores:
+        """The same by one matrix product."""
+        return self.grid_score(self.features(constants.unbind(1)), *self.maps(predicates)).t()
 
 
 class DistMult(GridFormula):
@@ -201,13 +221,14 @@ class DistMult(GridFormula):
         """Emb^0(a)."""
         return self.vectors[predicates] * constants.prod(dim=1)
 
-    def grid(self, predicates: Int64[Tensor, " n"], constants: Sequence[Vectors]) -> GridParts:
-        """Products of the constants, times the predicate's diagonal."""
-        features = constants[0]
-        for more in constants[1:]:
-            features = _outer(features, more)
+    def features(self, constants: Sequence[Tensor]) -> Tensor:
+        """Products of the constants."""
+        return reduce(torch.mul, constants)
+
+    def maps(self, predicates: Int64[Tensor, " n"]) -> tuple[Diagonals, Offsets]:
+        """The predicate's vector is the diagonal."""
         vectors = self.vectors[predicates]
-        return features, vectors, torch.zeros_like(vectors)
+        return vectors, torch.zeros_like(vectors)
 
     def asking(self, predicates: RowPredicates, position: int, given: Given) -> Asking:
         """The product of all but the open position."""
@@ -230,14 +251,18 @@ class ComplEx(GridFormula):
         t_re, t_im = constants[:, 1].chunk(2, dim=-1)
         return re * t_re + im * t_im
 
-    def grid(self, predicates: Int64[Tensor, " n"], constants: Sequence[Vectors]) -> GridParts:
-        """Re(r * c_1 * conj(c_2)) = Re(r) Re(c_1 conj(c_2)) - Im(r) Im(c_1 conj(c_2))."""
-        r_re, r_im = self.predicate_vectors(predicates).chunk(2, dim=-1)
+    def features(self, constants: Sequence[Tensor]) -> Tensor:
+        """Real and imaginary part of c_1 conj(c_2)."""
         re, im = constants[0].chunk(2, dim=-1)
         if len(constants) > 1:
             t_re, t_im = constants[1].chunk(2, dim=-1)
-            re, im = _outer(re, t_re) + _outer(im, t_im), _outer(im, t_re) - _outer(re, t_im)
-        return torch.cat([re, im], dim=1), torch.cat([r_re, -r_im], dim=1), torch.zeros_like(r_re)
+            re, im = re * t_re + im * t_im, im * t_re - re * t_im
+        return torch.cat([re, im], dim=-1)
+
+    def maps(self, predicates: Int64[Tensor, " n"]) -> tuple[Diagonals, Offsets]:
+        """Re(r * c_1 * conj(c_2)) = Re(r) Re(c_1 conj(c_2)) - Im(r) Im(c_1 conj(c_2))."""
+        r_re, r_im = self.predicate_vectors(predicates).chunk(2, dim=-1)
+        return torch.cat([r_re, -r_im], dim=1), torch.zeros_like(r_re)
 
     def asking(self, predicates: RowPredicates, position: int, given: Given) -> Asking:
         """The a of a . c, c the open constant: r * c_1, or the conjugate of r * conj(c_2) or of r."""
@@ -288,13 +313,14 @@ class TransE(GridFormula):
         """The margin minus its norm."""
         return self.margin - (embedding.square().sum(-1) + 1e-12).sqrt()
 
-    def grid(self, predicates: Int64[Tensor, " n"], constants: Sequence[Vectors]) -> GridParts:
-        """Differences of the constants; the predicate is the offset."""
-        features = constants[0]
-        if len(constants) > 1:
-            features = (features.unsqueeze(1) - constants[1].unsqueeze(0)).flatten(0, 1)
+    def features(self, constants: Sequence[Tensor]) -> Tensor:
+        """Differences of the constants."""
+        return constants[0] - constants[1] if len(constants) > 1 else constants[0]
+
+    def maps(self, predicates: Int64[Tensor, " n"]) -> tuple[Diagonals, Offsets]:
+        """The predicate's vector is the offset."""
         vectors = self.vectors[predicates]
-        return features, torch.ones_like(vectors), vectors
+        return torch.ones_like(vectors), vectors
 
     def grid_score(self, features: Features, diagonals: Diagonals, offsets: Offsets) -> GridScores:
         """The margin minus the norm of features + offsets, by the square of a sum."""

@@ -139,8 +139,9 @@ class Combination(nn.Module):
         """
         weighting, at = weighting or self.chosen, (rules.rows, rules.candidates)
         if weighting.kind == "rules":
-            left = (network.shape[1] - torch.bincount(rules.rows, minlength=len(network))).clamp(min=1)
-            logs = (rules.log_others - torch.log(left)).unsqueeze(1).expand_as(network).clone()
+            logs = popularity.to(network).expand_as(network).clone()  # what no rule concludes shares by popularity
+            logs[at] = -torch.inf
+            logs = logs.log_softmax(1).add_(rules.log_others.unsqueeze(1))
             logs[at] = rules.log_probabilities
             return logs, logs.new_zeros(len(logs), 0)
         totals = [_log_total(network, known)]

@@ -48,9 +48,10 @@ class TableRow(BaseModel):
     similarity of their words. `paper` gives for each dataset its headline figure, or a figure for each metric;
     `average` names the mean over all datasets. `rules = false` removes the theory's rules, a text replaces them, and
     `mined` replaces them by rules mined up to this length, with at least `mined_confidence` and at most `mined_rules`
-    of each head and length. `rule_accuracy` measures out(g) too. `constraints` ranks once more with constraints, as
-    another row. `minus` names the row to which the difference is reported. `[grounding]`, `[model]` and `[training]`
-    change the problem's own options.
+    of each head and length, from bodies of `mined_from` atoms on, and `mined_constants` rules with constants.
+    `rule_accuracy` measures out(g) too. `constraints` ranks once more with constraints, as another row.
+    `minus` names the row to which the difference is reported. `[grounding]`, `[model]` and `[training]` change the
+    problem's own options.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -65,6 +66,8 @@ class TableRow(BaseModel):
     mined: int = 0
     mined_confidence: float = 0.01
     mined_rules: int = 100
+    mined_from: int = 1
+    mined_constants: int = 0
     constraints: bool = False
     reads: str | None = None
     average: str | None = None
@@ -232,7 +235,14 @@ def measure(row: TableRow, dataset: str, seed: int) -> Measured:
         return Measured(row, dataset, seed, metrics, process_time() - start)
     problem = with_rules(problem, row.rules)
     if row.mined:  # in place of the explicit rules
-        options = MiningOptions(row.mined, row.mined_rules, min_confidence=row.mined_confidence)
+        options = MiningOptions(
+            row.mined,
+            row.mined_rules,
+            min_confidence=row.mined_confidence,
+            constants=row.mined_constants > 0,
+            min_length=row.mined_from,
+            max_constant_rules=row.mined_constants or None,
+        )
         mined = [item.rule for item in mine_rules(problem.knowledge, options).rules]
         theory = problem.knowledge.theory
         theory = replace(theory, rules=(*(rule for rule in theory.rules if rule.is_implicit), *mined))

@@ -1,6 +1,7 @@
 """`fit`: training as a generator of epochs."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from math import cos, isnan, pi
 from time import perf_counter
@@ -142,6 +143,18 @@ WARM_UP = 50  # steps
 LAST_RATE = 0.05  # of the learning rate, at the end of the linear schedule
 MEASURED_EPOCHS = 2  # that tell how many there are in the minutes
 
+
+@contextmanager
+def quick_products() -> Iterator[None]:
+    """Matrix products in the quickest way of the device, which may round factors to half precision."""
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("medium")
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before)
+
+
 Validate = Callable[[R2N], float]
 Finalize = Callable[[R2N], None]
 
@@ -280,7 +293,8 @@ class Trainer:
         """One epoch."""
         start = perf_counter()
         self.model.train()
-        losses = torch.stack([self._descend(step) for step in self._steps(start)])
+        with quick_products() if isinstance(self.batches, RowBatches) else nullcontext():
+            losses = torch.stack([self._descend(step) for step in self._steps(start)])
         rules = 0.0
         if self.rule_batches is not None and self.epoch < self.options.rule_epochs:
             each = [float(self._descend(step, is_shared=False)[0]) for step in self.rule_batches.epoch(self.generator)]

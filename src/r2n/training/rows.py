@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int64
 from torch import Tensor
-from torch.nn.functional import dropout, embedding
+from torch.nn.functional import cross_entropy, dropout, embedding
 
 from r2n.components import losses, optimisers
 from r2n.data.herbrand import Codes, QueryPattern, closed_atoms, ranges
@@ -29,8 +29,9 @@ class RowStep(Tensors):
     """Rows of one position and arity, and their facts: the row of each, and the constant at the open position.
 
     `candidates` are the constants (ids) to compare with: all of the domain, if `shift` is zero and `answers` are
-    indices among them; else a sample, with `shift` on their logits, and `answers` are ids. `sparse`: gradients hold
-    only the vectors that were read.
+    indices among them; else a sample, with `shift` on their logits, and `answers` are ids. With a
+    `relation_weight`, a fact is also compared with the predicates `rivals`, in ascending order. `sparse`: gradients
+    hold only the vectors that were read.
     """
 
     position: int
@@ -39,6 +40,8 @@ class RowStep(Tensors):
     row: Int64[Tensor, " facts"]
     answers: Int64[Tensor, " facts"]
     candidates: Int64[Tensor, " candidates"]
+    rivals: Int64[Tensor, " rivals"]
+    relation_weight: float
     shift: float
     sparse: bool
     weight: float
@@ -61,7 +64,11 @@ class RowStep(Tensors):
             losses = torch.logsumexp(torch.cat([true.unsqueeze(1), others + self.shift], dim=1), dim=1) - true
         else:
             losses = torch.logsumexp(scores, dim=1)[self.row] - scores[self.row, self.answers]
-        supervised, zero = self.weight * losses.mean(), losses.new_zeros(())
+        mean = losses.mean()
+        if self.relation_weight:
+            own = torch.searchsorted(self.rivals, self.predicates[self.row])
+            mean = mean + self.relation_weight * cross_entropy(rows.predicate_scores(self.rivals, vectors), own)
+        supervised, zero = self.weight * mean, losses.new_zeros(())
         total = supervised
         if options.n3:
             total = total + self.weight * options.n3 * rows.n3(self.predicates[self.row], vectors)
@@ -92,7 +99,7 @@ def asks_rows(model: R2N, options: TrainingOptions) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class _Facts:
-    """The facts of one arity, position and domain, by row: those of row i are `starts[i]` to `starts[i + 1]`."""
+    """The facts of some predicates at one position, by row: those of row i are `starts[i]` to `starts[i + 1]`."""
 
     position: int
     predicates: np.ndarray
@@ -100,6 +107,13 @@ class _Facts:
     starts: np.ndarray
     answers: np.ndarray
     members: np.ndarray
+    rivals: np.ndarray
+    relation_weight: float
+
+
+MULTIPLE = (
+    64  # large steps have a multiple of so many rows, some of them unread: every other size of product takes memory
+)
 
 
 class RowBatches:
@@ -108,14 +122,18 @@ class RowBatches:
     ground_rules = 0
 
     def __init__(self, model: R2N, evidence: Evidence, options: TrainingOptions) -> None:
-        """Group the true facts by arity, position and domain of the open position."""
+        """Group the true facts by arity, position and domain of the open position.
+
+        With `relation_weight`, by all domains, and reciprocals apart: these are the predicates that are compared.
+        """
         self.options, self.device = options, model.device
         self.group = SINGLE
         facts = evidence.facts
         self.facts = facts if options.ask_closed else facts[~closed_atoms(model.base, facts)]
         base = model.base
         index, arguments = base.decode(self.facts)
-        found: dict[tuple[int, int, Domain], list[tuple[np.ndarray, ...]]] = {}
+        found: dict[tuple[int, Domain, tuple[object, ...]], list[tuple[np.ndarray, ...]]] = {}
+        kinds = [(p.domains, p.reciprocal_of is None) for p in base.language.predicates]
         for i in np.unique(index).tolist():
             predicate = base.language.predicates[i]
             for position in asked_positions(options.corrupted_positions, predicate.arity):
@@ -124,14 +142,19 @@ class RowBatches:
                 _, first = np.unique(rows[order], return_index=True)
                 given = arguments[index == i][order][first][:, : predicate.arity]
                 part = (np.full(len(first), i), given, np.diff(np.append(first, len(order))), candidates[order])
-                found.setdefault((predicate.arity, position, predicate.domains[position]), []).append(part)
+                kind = kinds[i] if options.relation_weight else (predicate.arity,)
+                found.setdefault((position, predicate.domains[position], kind), []).append(part)
         if not found:
             raise ConfigError("there is no fact to learn from", hint="add facts to [facts] train")
         self.groups: list[_Facts] = []
-        for (_, position, domain), parts in found.items():
+        for (position, domain, kind), parts in found.items():
             predicates, given, sizes, answers = (np.concatenate(part) for part in zip(*parts, strict=True))
             starts = np.concatenate([[0], np.cumsum(sizes)])
-            self.groups.append(_Facts(position, predicates, given, starts, answers, base.language.members(domain)))
+            rivals = np.flatnonzero([own == kind for own in kinds])
+            members = base.language.members(domain)
+            each = options.relation_weight / len(asked_positions(options.corrupted_positions, given.shape[1]))
+            self.groups.append(_Facts(position, predicates, given, starts, answers, members, rivals, each))
+        self.rows = sum(len(group.answers) for group in self.groups)  # facts, once for each position that is asked
 
     def asked(self, generator: torch.Generator) -> tuple[Codes, Codes]:
         """The facts; they are compared with candidates, and no atom is asked as false."""
@@ -147,8 +170,7 @@ class RowBatches:
             at = np.searchsorted(ends, np.arange(size, ends[-1], size), side="left") + 1
             cuts += [(group, part) for part in np.split(order, np.unique(at)) if len(part)]
         order = torch.randperm(len(cuts), generator=generator).tolist()
-        total = sum(len(group.answers) for group in self.groups)
-        return (self._step(cuts[i][0], cuts[i][1], generator, len(cuts) / total) for i in order)
+        return (self._step(cuts[i][0], cuts[i][1], generator, len(cuts) / self.rows) for i in order)
 
     def _step(self, group: _Facts, rows: np.ndarray, generator: torch.Generator, weight: float) -> RowStep:
         rows = rows[self.group.rank :: self.group.count]
@@ -162,10 +184,13 @@ class RowBatches:
             answers = group.members[answers]
             # a decay touches every vector
             sparse = optimisers[self.options.optimiser].takes_sparse and not self.options.input_weight_decay
+        size = -(-len(rows) // MULTIPLE) * MULTIPLE if len(rows) > MULTIPLE else len(rows)
+        rows = np.resize(rows, size)
         arrays = (group.predicates[rows], group.given[rows], owner, answers)
         predicates, given, row, true = map(torch.from_numpy, arrays)
-        parts = (predicates, given, row, true, candidates)
-        return RowStep(group.position, *parts, shift, sparse, weight * len(owner)).to(self.device)
+        parts = (predicates, given, row, true, candidates, torch.from_numpy(group.rivals))
+        of_fact = group.relation_weight * self.rows / len(self.facts)  # a fact counts once, wherever it is asked
+        return RowStep(group.position, *parts, of_fact, shift, sparse, weight * len(owner)).to(self.device)
 
 
 ENTRIES_AT_ONCE = 2**16

@@ -98,7 +98,7 @@ def test_a_sound_problem_has_none(toy: Problem) -> None:
         (["model.reasoner=none"], False),
         (["model.layers=0"], False),
         (["model.rules=counted"], False),
-        (["model.reasoner=none", "training.relation_weight=0.5"], True),
+        (["model.reasoner=none", "training.relation_weight=0.5"], False),
         (["model.reasoner=none", "training.regularisation=product"], True),
         (["model.reasoner=none", "model.input=mlp"], True),
         (["model.reasoner=none", "model.input=distmult"], False),

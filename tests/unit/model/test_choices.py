@@ -115,9 +115,8 @@ def test_rules_that_cannot_be_counted_are_left_out_of_a_large_graph_and_that_is_
     assert found.reason.startswith("1 rule left out: on a graph of ")
     alone, _ = choose_options(graph(200, 1000, CHAIN.rsplit("rule", 1)[0] + either), Options())
     assert (alone.model.rules, alone.model.reasoner) == ("layers", "none")
-    for settled in ("model.reasoner=r2n", "training.relation_weight=0.5"):
-        same = Options().changed([settled, "grounding.strategy=full"])
-        assert choose_options(graph(200, 1000, CHAIN + either), same) == (same, ())
+    same = Options().changed(["model.reasoner=r2n", "grounding.strategy=full"])
+    assert choose_options(graph(200, 1000, CHAIN + either), same) == (same, ())
 
 
 def test_wide_predicates_take_an_input_layer_that_has_room_for_them() -> None:

@@ -103,8 +103,8 @@ def plain_probabilities(
         by_network = [(1 - share) * s + share * n / sum(often) for s, n in zip(by_network, often, strict=True)]
         by_network = probabilities([log(s) for s in by_network])
     if weighting.kind == "rules":
-        left = max(1, sum(weight == 0 for weight in sums))
-        return [weight / total if weight else bias / total / left for weight in sums]
+        left = sum(n for n, weight in zip(often, sums, strict=True) if not weight)
+        return [weight / total if weight else bias / total * n / left for n, weight in zip(often, sums, strict=True)]
     if weighting.kind == "sum":
         return probabilities([value * log(s) + log(1 + m / bias) for s, m in zip(by_network, sums, strict=True)])
     return [(1 - value) * s + value * m / total for s, m in zip(by_network, sums, strict=True)]

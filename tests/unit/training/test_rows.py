@@ -15,7 +15,8 @@ from r2n.errors import ConfigError
 from r2n.network.graph_sources import Ungrounded
 from r2n.network.r2n import R2N
 from r2n.options import TrainingOptions
-from r2n.training.batches import QueryBatches
+from r2n.training import rows
+from r2n.training.batches import Losses, QueryBatches
 from r2n.training.fit import Trainer, batches_of
 from r2n.training.objective import BaseSoftmax
 from r2n.training.rows import RowBatches, RowStep, asks_rows
@@ -75,9 +76,9 @@ def score(model: R2N, predicate: int, constants: list[int]) -> Tensor:
     return layer.score(layer(laid, model.constants), torch.tensor([predicate]))[0]
 
 
-def plain_loss(model: R2N, step: RowStep) -> float:
-    """Each fact of the step against each candidate, one by one."""
-    losses = []
+def plain_loss(model: R2N, step: RowStep, relation_weight: float = 0.0) -> float:
+    """Each fact of the step against each candidate, and against the predicates with its domains, one by one."""
+    losses, declared = [], model.base.language.predicates
     for predicate, constants, _ in facts_of(step):
         true = score(model, predicate, constants).item()
         total = exp(true)
@@ -86,6 +87,11 @@ def plain_loss(model: R2N, step: RowStep) -> float:
                 other = [candidate if i == step.position else c for i, c in enumerate(constants)]
                 total += exp(score(model, predicate, other).item() + step.shift)
         losses.append(log(total) - true)
+        own = declared[predicate]
+        same = [i for i, p in enumerate(declared) if p.domains == own.domains and p.arity == own.arity]
+        kin = [i for i in same if (declared[i].reciprocal_of is None) == (own.reciprocal_of is None)]
+        others = [score(model, other, constants).item() for other in kin]
+        losses[-1] += relation_weight * (log(sum(map(exp, others))) - true)
     return sum(losses) / len(losses)
 
 
@@ -102,20 +108,39 @@ def plain_n3(model: R2N, step: RowStep) -> float:
 
 
 @pytest.mark.parametrize("kind", INPUTS)
+@pytest.mark.parametrize("relation_weight", [0.0, 2.5])
 @pytest.mark.parametrize("changes", [{}, {"loss": "softmax", "negatives": 2}, {"loss": "softmax", "negatives": 9}])
-def test_losses_are_those_of_atoms_scored_one_by_one(kind: str, changes: dict[str, Any]) -> None:
-    model, options = network(input=kind), wanted(**changes)
-    steps = steps_of(model, options)
+def test_losses_are_those_of_atoms_scored_one_by_one(
+    kind: str, changes: dict[str, Any], relation_weight: float
+) -> None:
+    known = with_reciprocals(KNOWN)
+    model, options = network(known, input=kind), wanted(**changes, relation_weight=relation_weight)
+    steps = steps_of(model, options, known)
     facts = sum(len(step.row) for step in steps)
     for step in steps:
         losses = step.losses(model, options)
         weight = len(step.row) * len(steps) / facts
-        assert losses.total.item() == pytest.approx(weight * plain_loss(model, step), rel=1e-5)
+        once = facts / int(known.evidence.truth.sum() - 2) / step.given.shape[1]  # two facts are closed
+        assert losses.total.item() == pytest.approx(weight * plain_loss(model, step, once * relation_weight), rel=1e-5)
         assert losses.supervised.item() == losses.total.item()
-        size = len(KNOWN.language.members(KNOWN.language.predicates[int(step.predicates[0])].domains[step.position]))
+        size = len(known.language.members(known.language.predicates[int(step.predicates[0])].domains[step.position]))
         is_drawn = changes.get("negatives", 9) < size
         assert step.shift == (pytest.approx(log(size / 2)) if is_drawn else 0.0)
         assert len(step.candidates) == (2 if is_drawn else size)
+
+
+@pytest.mark.parametrize("changes", [{}, {"loss": "softmax", "negatives": 2}])
+def test_rows_that_fill_a_step_up_change_nothing(changes: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    model, options = network(), wanted(**changes, batch_size=100, relation_weight=0.5, n3=0.1)
+    plain = steps_of(model, options)
+    monkeypatch.setattr(rows, "MULTIPLE", 2)
+    filled = steps_of(model, options)
+    assert [len(step.given) for step in plain] != [len(step.given) for step in filled]
+    for step, full in zip(plain, filled, strict=True):
+        assert full.losses(model, options).total.item() == pytest.approx(step.losses(model, options).total.item())
+        expected = gradients(model, step, options)
+        for name, found in gradients(model, full, options).items():
+            torch.testing.assert_close(found, expected[name])
 
 
 @pytest.mark.parametrize("changes", [{}, {"loss": "softmax", "negatives": 2}])
@@ -156,12 +181,13 @@ def gradients(model: R2N, step: RowStep, options: TrainingOptions) -> dict[str, 
 
 @pytest.mark.parametrize("kind", INPUTS)
 @pytest.mark.parametrize("positions", [None, (-1,), (0,)])
+@pytest.mark.parametrize("relation_weight", [0.0, 0.5])
 def test_one_batch_of_all_candidates_is_the_exact_softmax_over_the_base(
-    kind: str, positions: tuple[int, ...] | None
+    kind: str, positions: tuple[int, ...] | None, relation_weight: float
 ) -> None:
     """Of one arity, position and domain there is one step; the steps' mean is the loss over the whole base."""
     model = network(input=kind)
-    options = wanted(batch_size=100, corrupted_positions=positions, ask_closed=True)
+    options = wanted(batch_size=100, corrupted_positions=positions, ask_closed=True, relation_weight=relation_weight)
     steps = steps_of(model, options)
     total = torch.stack([step.losses(model, options).total for step in steps]).mean()
     model.zero_grad()
@@ -170,7 +196,7 @@ def test_one_batch_of_all_candidates_is_the_exact_softmax_over_the_base(
     model.zero_grad()
     graph = Ungrounded().around(np.arange(KNOWN.base.size))
     out = model(model.collate(graph)).atoms
-    expected = BaseSoftmax(KNOWN.base, KNOWN.evidence, TrainingOptions(corrupted_positions=positions))(out)
+    expected = BaseSoftmax(KNOWN.base, KNOWN.evidence, options)(out)
     expected.backward()
     assert total.item() == pytest.approx(expected.item(), abs=1e-6)
     for name, parameter in model.named_parameters():
@@ -234,9 +260,8 @@ def test_layers_cannot_be_asked_for_all_candidates_in_batches() -> None:
         asks_rows(layered, wanted())
     with pytest.raises(ConfigError, match="only an input layer that answers alone"):
         asks_rows(network(input="mlp"), wanted())
-    for changes in ({"regularisation": "product"}, {"relation_weight": 0.5}):
-        with pytest.raises(ConfigError, match="neither a t-norm nor other predicates"):
-            asks_rows(network(), wanted(**changes))
+    with pytest.raises(ConfigError, match="without a t-norm"):
+        asks_rows(network(), wanted(regularisation="product"))
 
 
 @pytest.mark.parametrize("clip", [None, 0.01])
@@ -260,3 +285,15 @@ def test_training_with_sparse_gradients_is_training_with_dense_ones(
     made = RowStep.losses
     monkeypatch.setattr(RowStep, "losses", lambda step, *given: made(replace(step, sparse=False), *given))
     torch.testing.assert_close(sparse.state_dict(), trained().state_dict())
+
+
+def test_products_are_quick_while_rows_are_trained_and_exact_afterwards(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen, made = [], RowStep.losses
+
+    def losses(step: RowStep, model: R2N, options: TrainingOptions) -> Losses:
+        seen.append(torch.get_float32_matmul_precision())
+        return made(step, model, options)
+
+    monkeypatch.setattr(RowStep, "losses", losses)
+    list(Trainer.from_source(network(), Ungrounded(), KNOWN.evidence, wanted(epochs=1)))
+    assert (set(seen), torch.get_float32_matmul_precision()) == ({"medium"}, "highest")
