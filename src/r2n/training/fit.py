@@ -293,7 +293,8 @@ class Trainer:
         """One epoch."""
         start = perf_counter()
         self.model.train()
-        with quick_products() if isinstance(self.batches, RowBatches) else nullcontext():
+        is_quick = isinstance(self.batches, RowBatches) and self.group.count == 1  # the setting is one of the process
+        with quick_products() if is_quick else nullcontext():
             losses = torch.stack([self._descend(step) for step in self._steps(start)])
         rules = 0.0
         if self.rule_batches is not None and self.epoch < self.options.rule_epochs:
