@@ -15,13 +15,14 @@ import r2n
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "r2n"
 TRACKED = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False).stdout.splitlines()
+# 29,611 source lines before the defaults for every kind of problem and grounding along paths.
 MOST = {
-    "source lines": 31_184,
-    "code lines": 22_142,
-    "files": 117,
-    "private functions called once": 202,
+    "source lines": 33_080,
+    "code lines": 23_520,
+    "files": 122,
+    "private functions called once": 220,
     "import chain": 25,
-    "test lines": 38_115,
+    "test lines": 39_320,
     "public names": 16,
     "modules loaded by import r2n": 120,
 }
