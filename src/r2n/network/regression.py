@@ -257,7 +257,7 @@ class Regression(AtomEmbedding):
             (block,) = self.collate(empty, torch.from_numpy(arguments), ConstantEmbedding(0, 1, dropout=0.0)).blocks
             design, weights = self._design(block), np.ones(len(labels))
             asked = queries[(queries >= base.offsets[index]) & (queries < base.offsets[index + 1])]
-            share = float((self.fold_of[base.decode(asked)[1][:, 0]] >= 0).float().mean()) if len(asked) else 0.5
+            share = float((self.fold_of[base.decode(asked)[1][:, 0]] < FOLDS).float().mean()) if len(asked) else 0.5
             if index in self.decided and share < 1:
                 hidden = self._without_own_part(block, base.encode(base.language.predicates[index], arguments))
                 design = csr_array(vstack([design, self._design(hidden)], format="csr"))
