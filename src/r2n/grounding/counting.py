@@ -384,7 +384,7 @@ class RuleCounts:
     def is_fact(self) -> Bool[np.ndarray, " entries"]:
         """Whether each entry's atom is known to be true."""
         evidence = self.store.knowledge.evidence
-        return are_among(self.codes, evidence.atoms[evidence.truth])
+        return are_among(self.codes, evidence.facts)
 
     @cached_property
     def confidences(self) -> Float64[np.ndarray, " rules"]:
@@ -442,7 +442,7 @@ class RuleCounts:
         row[counts.order] = np.arange(len(counts.order))
         for j, rule in enumerate(self.rules):
             own = self.inverse[self.starts[j] : self.starts[j + 1]]
-            if not len(own) or rule.atoms[rule.head_positions[0]].predicate != name or not _in_body(rule, name):
+            if not len(own) or rule.atoms[rule.head_positions[0]].predicate != name or name not in rule.body_predicates:
                 continue
             codes, chain = self.codes[own], as_chain(self.store.knowledge, rule)
             found = iter([self.grounded[j][position]]) if chain is None else self._through_chain(chain, position)
@@ -524,7 +524,7 @@ class RowCounts:
         codes, counts = (np.concatenate([np.zeros(0, np.int64), *(part[i] for part in parts)]) for i in (0, 1))
         rule = np.repeat(np.array(numbers, np.int64), [len(own) for own, _, _ in parts])
         evidence = self.store.knowledge.evidence
-        is_fact = are_among(codes, evidence.atoms[evidence.truth])
+        is_fact = are_among(codes, evidence.facts)
         return _pattern_counts(pattern, *pattern.located(codes), rule, counts, is_fact)
 
     @cached_property
@@ -574,10 +574,6 @@ def _smallest(count: int) -> type[np.integer]:
     return np.int32 if count < 2**31 else np.int64
 
 
-def _in_body(rule: Rule, predicate: str) -> bool:
-    return any(rule.atoms[literal.position].predicate == predicate for literal in rule.body)
-
-
 def _coded(base: HerbrandBase, name: str, columns: list[np.ndarray], rows: np.ndarray, counts: np.ndarray) -> _Through:
     """The codes of the atoms of a predicate with these columns, those that exist, between their rows and counts."""
     codes = base.encode_columns(base.language.predicate(name), columns)
@@ -608,7 +604,7 @@ def _rule_counts(
             concluded, number = np.unique(atoms[:, position], return_counts=True)
             inside = slice(None) if some is None else are_among(some[0].located(concluded)[0], some[1])
             parts: Iterator[tuple[np.ndarray, ...]] = iter([(concluded[inside], number[inside])])
-            if some is None and _in_body(rule, head.predicate):
+            if some is None and head.predicate in rule.body_predicates:
                 predicate = store.language.predicate_index(head.predicate)
                 patterns = [QueryPattern.from_base(base, predicate, i) for i in range(len(head.terms))]
                 through = tuple(_through_grounded(store, rule, atoms, pattern) for pattern in patterns)

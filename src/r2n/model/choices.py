@@ -95,13 +95,8 @@ def with_budget(chosen: Chosen, given: Options) -> Chosen:
 
 def _asks_for_chains(problem: Problem) -> bool:
     """Whether a rule concludes from what is asked: then one answer may rest on others, which counting does not see."""
-    base = problem.knowledge.base
-    asked = np.unique(np.concatenate([base.decode(queries.atoms)[0] for queries in problem.queries.values()]))
-    names = {base.language.predicates[i].name for i in asked.tolist()}
-    bodies = (
-        {rule.atoms[literal.position].predicate for literal in rule.body} for rule in problem.knowledge.theory.rules
-    )
-    return any(names & body for body in bodies)
+    names = {predicate.name for predicate in problem.asked_predicates}
+    return any(not names.isdisjoint(rule.body_predicates) for rule in problem.knowledge.theory.rules)
 
 
 def _with_choices(options: Options, choices: list[Choice]) -> Options:
@@ -219,7 +214,7 @@ def _for_paths(problem: Problem, options: Options) -> Iterator[Choice]:
 def _joined_pairs(problem: Problem) -> float | None:
     """The share of validation queries whose two constants some training fact joins; None if there is no such query."""
     base, pairs = problem.knowledge.base, list[set[tuple[int, int]]]()
-    for atoms in (problem.train.atoms[problem.train.truth], problem.valid.atoms[problem.valid.truth]):
+    for atoms in (problem.train.facts, problem.valid.facts):
         arguments = base.decode(atoms)[1]
         binary = arguments[(arguments >= 0).sum(axis=1) == 2][:, :2]
         pairs.append(set(map(tuple, np.sort(binary, axis=1).tolist())))
@@ -292,11 +287,10 @@ def _reads_off_attributes(problem: Problem, options: Options, *, of_pairs: bool 
     )
     if settled or any(rule.is_implicit for rule in knowledge.theory.rules):
         return False
-    codes = np.concatenate([knowledge.evidence.atoms, *(queries.atoms for queries in problem.queries.values())])
-    asked = np.unique(base.decode(codes[~closed_atoms(base, codes)])[0]).tolist()
+    asked = base.predicates(problem.atoms[~closed_atoms(base, problem.atoms)])
     described = {name for name, features in knowledge.features.items() if len(features)}
     decided = decided_predicates(problem)
-    for predicate in (base.language.predicates[i] for i in asked):
+    for predicate in asked:
         is_value = predicate.functional and len(base.language.members(predicate.domains[-1])) <= MOST_VALUES
         are_described = all(domain.name in described for domain in predicate.domains)
         is_read = of_pairs and (predicate.name in decided or (predicate.arity == 2 and are_described))
@@ -316,15 +310,13 @@ def _for_attributes(problem: Problem, options: Options) -> Iterator[Choice]:
     """A regression on features, and reasoning layers that read what is known instead of learned vectors."""
     why = "attributes are asked for: constants are read by their features and by what is known of them"
     yield Choice("model.input", "regression", why)
+    base, evidence, reason = problem.knowledge.base, problem.knowledge.evidence, None
+    asked = base.predicates(problem.atoms[~closed_atoms(base, problem.atoms)])
     if not problem.knowledge.theory.rules:
-        yield Choice("model.reasoner", "none", "there is no rule")
-        yield Choice("training.epochs", 1, "the regression is fitted before the training")
-        return
-    base, evidence = problem.knowledge.base, problem.knowledge.evidence
-    codes = np.concatenate([problem.train.atoms, *(queries.atoms for queries in problem.queries.values())])
-    asked = np.unique(base.decode(codes[~closed_atoms(base, codes)])[0]).tolist()
-    if {base.language.predicates[i].name for i in asked} <= decided_predicates(problem):
+        reason = "there is no rule"
+    elif {predicate.name for predicate in asked} <= decided_predicates(problem):
         reason = "the regression counts how many ground clauses decide each atom"
+    if reason is not None:
         yield Choice("model.reasoner", "none", reason)
         yield Choice("training.epochs", 1, "the regression is fitted before the training")
         return
@@ -336,7 +328,6 @@ def _for_attributes(problem: Problem, options: Options) -> Iterator[Choice]:
     yield Choice("training.semantic_weight", 0.0, "labels alone are learned")
     yield Choice("training.learning_rate", 0.05, "few weights are learned")
     yield Choice("training.epochs", 100, "few weights are learned, and need nothing that stops them")
-    base, evidence = problem.knowledge.base, problem.knowledge.evidence
     if (labelled_shares(base, evidence, PRIOR) < 1).any():
         why = "nothing is labelled false: unlabelled items are no negatives, and how many are true is not known"
         yield Choice("training.prior", PRIOR, why)

@@ -344,7 +344,7 @@ class Model:
         if found.is_refused.any():
             raise self.no_answer(found.atoms[found.is_refused])
         ranked = found.ranked()
-        predicates = {self.base.language.predicates[i].name for i in np.unique(self.base.decode(ranked.atoms)[0])}
+        predicates = {predicate.name for predicate in self.base.predicates(ranked.atoms)}
         return replace(ranked, columns=self.argument_names(predicates), asked=len(found))
 
     def argument_names(self, predicates: Iterable[str]) -> tuple[str, ...]:
