@@ -66,11 +66,6 @@ def batches_of(
 
 def check_shared_options(options: TrainingOptions) -> None:
     """Refuse steps over the full graph, which cannot be sharded."""
-    if options.minutes is not None:
-        raise ConfigError(
-            "several processes share the batches of a training, and minutes are counted in one",
-            hint="set training.epochs in place of training.minutes, or train with one: --devices 1",
-        )
     if options.batch_size is None:
         raise ConfigError(
             "several processes share the batches of a training, and here a step asks everything",
@@ -217,6 +212,8 @@ class Trainer:
         """Train in a process group from now on, or alone again; all processes must hold the same trainer."""
         if group.count > 1:
             check_shared_options(self.options)
+            if isinstance(self.batches, PathBatches):
+                raise ConfigError("a training along paths has one process", hint="train with --devices 1")
         self.group = group
         if isinstance(self.batches, QueryBatches | RowBatches):
             self.batches.group = group
