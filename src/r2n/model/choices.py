@@ -47,9 +47,9 @@ Chosen = tuple[Options, tuple[Choice, ...]]
 """Options with what nobody set chosen, and the choices made."""
 
 
-def choose_options(problem: Problem, options: Options, *, has_encoders: bool = False) -> Chosen:
+def choose_options(problem: Problem, options: Options) -> Chosen:
     """The first of the `alternatives`."""
-    return alternatives(problem, options, has_encoders=has_encoders)[0]
+    return alternatives(problem, options)[0]
 
 
 def alternatives(problem: Problem, options: Options, *, has_encoders: bool = False) -> list[Chosen]:
@@ -67,7 +67,9 @@ def alternatives(problem: Problem, options: Options, *, has_encoders: bool = Fal
         recipes = [(*first, *_for_labels(problem, options, has_encoders=has_encoders))]
     else:
         negatives = count_negatives(problem.knowledge.base, problem.knowledge.evidence, options.training)
-        recipes, is_chained = [(*first, *_for_rows(problem, options))], _asks_for_chains(problem)
+        recipes, names = [(*first, *_for_rows(problem, options))], {part.name for part in problem.asked_predicates}
+        # where a rule concludes from what is asked, one answer may rest on others, which counting does not see
+        is_chained = any(not names.isdisjoint(rule.body_predicates) for rule in problem.knowledge.theory.rules)
         if negatives <= MANY_NEGATIVES and is_chained:
             by_layers = (*first, *_for_labels(problem, options, has_encoders=has_encoders))
             recipes = [*recipes, by_layers] if "valid" in problem.queries else [by_layers]
@@ -91,12 +93,6 @@ def with_budget(chosen: Chosen, given: Options) -> Chosen:
         return chosen
     budget = Choice("training.minutes", MINUTES, "the most that a network is trained")
     return _with_choices(options, [budget]), (*choices, budget)
-
-
-def _asks_for_chains(problem: Problem) -> bool:
-    """Whether a rule concludes from what is asked: then one answer may rest on others, which counting does not see."""
-    names = {predicate.name for predicate in problem.asked_predicates}
-    return any(not names.isdisjoint(rule.body_predicates) for rule in problem.knowledge.theory.rules)
 
 
 def _with_choices(options: Options, choices: list[Choice]) -> Options:
@@ -206,19 +202,13 @@ def _for_paths(problem: Problem, options: Options) -> Iterator[Choice]:
     if "epochs" not in options.training.model_fields_set:
         yield Choice("training.minutes", MINUTES_ALONG_PATHS, "more minutes are better")
         yield Choice("training.epochs", 100_000, "the minutes say when to stop")
-    joined = _joined_pairs(problem)
-    if joined == 0.0:
-        yield Choice("training.leave_out", "pair", "no fact of the training joins the constants of a validation query")
-
-
-def _joined_pairs(problem: Problem) -> float | None:
-    """The share of validation queries whose two constants some training fact joins; None if there is no such query."""
-    base, pairs = problem.knowledge.base, list[set[tuple[int, int]]]()
+    pairs = list[set[tuple[int, int]]]()
     for atoms in (problem.train.facts, problem.valid.facts):
-        arguments = base.decode(atoms)[1]
+        arguments = knowledge.base.decode(atoms)[1]
         binary = arguments[(arguments >= 0).sum(axis=1) == 2][:, :2]
         pairs.append(set(map(tuple, np.sort(binary, axis=1).tolist())))
-    return len(pairs[0] & pairs[1]) / len(pairs[1]) if pairs[1] else None
+    if pairs[1] and not pairs[0] & pairs[1]:
+        yield Choice("training.leave_out", "pair", "no fact of the training joins the constants of a validation query")
 
 
 def _for_labels(problem: Problem, options: Options, *, has_encoders: bool) -> Iterator[Choice]:
