@@ -503,10 +503,8 @@ class RowCounts:
         counted = self._counted(pattern, new)
         if found is not None:
             columns = (np.concatenate([getattr(part, name) for part in (found, counted)]) for name in COLUMNS)
-            every = np.concatenate(
-                [np.repeat(part.index.rows, np.diff(part.index.starts)) for part in (found, counted)]
-            )
-            counted = _pattern_counts(pattern, every, *columns)
+            every = [np.repeat(part.index.rows, np.diff(part.index.starts)) for part in (found, counted)]
+            counted = _pattern_counts(pattern, np.concatenate(every), *columns)
         self._rows[predicate, position] = asked + 1, np.union1d(known, new), counted
         return counted
 

@@ -236,30 +236,19 @@ def _for_labels(problem: Problem, options: Options, *, has_encoders: bool) -> It
     if reads_rules and not is_without and not options.grounding.model_fields_set & {"strategy", "kept"}:
         knowledge = as_trained(problem.knowledge, options.grounding)
         sampling = training.model_copy(update={"labels_only": labels_only})
-        open_atoms = problem.train.atoms[~closed_atoms(knowledge.base, problem.train.atoms)]
-        asked = open_atoms
-        if len(problem.valid):
-            asked = problem.valid.atoms[~closed_atoms(knowledge.base, problem.valid.atoms)]
-        atoms = len(open_atoms) + count_negatives(knowledge.base, knowledge.evidence, sampling)
+        train, valid = (
+            part.atoms[~closed_atoms(knowledge.base, part.atoms)] for part in (problem.train, problem.valid)
+        )
+        asked = valid if len(problem.valid) else train
+        atoms = len(train) + count_negatives(knowledge.base, knowledge.evidence, sampling)
         store = Store(knowledge, asks_closed=training.reads_closed)
         believes = is_read_off and bool(problem.knowledge.features)
         yield Choice("grounding.strategy", *chosen_strategy(store, asked, options.grounding, atoms, believes=believes))
 
 
 ATTRIBUTE_OPTIONS = frozenset(
-    [
-        "input",
-        "layers",
-        "reasoner",
-        "aggregation",
-        "residual",
-        "evidence_input",
-        "input_score",
-        "dim",
-        "rules",
-        "output",
-    ]
-)
+    ["input", "layers", "reasoner", "aggregation", "residual", "evidence_input", "input_score", "dim"]
+) | {"rules", "output"}
 PRIOR = 0.5  # the share of true atoms of a predicate without false ones
 PRECISION = 2.0  # of the belief, in labels, that a rule has no weight
 MOST_VALUES = 50  # constants that a functional predicate gives to others

@@ -474,15 +474,8 @@ class Model:
         knowledge = as_trained(problem.knowledge, self.options.grounding)
         networks = tuple(network.on_predicates(knowledge.base) for network in self.trained_networks)
         source = make_source(knowledge, self.options, self.progress, memory=self.memory)
-        changed = ChangedProblem.from_problem(problem)
-        return replace(
-            self,
-            changed=changed,
-            trained_networks=networks,
-            trained_knowledge=knowledge,
-            trained_source=source,
-            folder=None,
-        )
+        trained = {"trained_networks": networks, "trained_knowledge": knowledge, "trained_source": source}
+        return replace(self, changed=ChangedProblem.from_problem(problem), folder=None, **trained)
 
     def with_facts(
         self, facts: Given, *, domains: Mapping[str, Iterable[str]] = NOTHING, features: GivenFeatures | None = None

@@ -61,9 +61,8 @@ def preflight_warnings(problem: Problem, options: Options) -> list[str]:
     found += assumed_false(problem.knowledge, options.training)
     if options.model.reasoner == "paths" and options.model.rules == "layers" and problem.knowledge.theory.rules:
         count = counted(len(problem.knowledge.theory.rules), "rule")
-        found.append(
-            f"{count} of the theory left out along paths; model.rules = 'counted' mixes those in that are Horn"
-        )
+        mixed = "model.rules = 'counted' mixes those in that are Horn"
+        found.append(f"{count} of the theory left out along paths; {mixed}")
     if options.model.has_layers and problem.knowledge.theory.rules:
         store = Store(as_trained(problem.knowledge, options.grounding), asks_closed=options.training.reads_closed)
         found += _ungrounded(problem, store, options)
