@@ -398,12 +398,9 @@ class RuleCounts:
             return self._by_pattern[predicate, position]
         pattern = QueryPattern.from_base(self.base, predicate, position)
         part = slice(*np.searchsorted(self.codes, self.base.offsets[pattern.predicate : pattern.predicate + 2]))
-        rows, candidates = pattern.located(self.codes[part])
-        order = np.argsort(rows, kind="stable")  # places ascend within a row already
-        columns = (column[order] for column in (candidates, self.rule[part], self.counts[part], self.is_fact[part]))
-        found = self._by_pattern[predicate, position] = PatternCounts(
-            pattern, RowIndex.from_rows(rows[order]), *columns, order=order
-        )
+        columns = self.rule[part], self.counts[part], self.is_fact[part]
+        found = _pattern_counts(pattern, *pattern.located(self.codes[part]), *columns)
+        self._by_pattern[predicate, position] = found
         return found
 
     def left_out(self, predicate: int, position: int) -> LeftOut:

@@ -236,9 +236,8 @@ def _for_labels(problem: Problem, options: Options, *, has_encoders: bool) -> It
     if reads_rules and not is_without and not options.grounding.model_fields_set & {"strategy", "kept"}:
         knowledge = as_trained(problem.knowledge, options.grounding)
         sampling = training.model_copy(update={"labels_only": labels_only})
-        train, valid = (
-            part.atoms[~closed_atoms(knowledge.base, part.atoms)] for part in (problem.train, problem.valid)
-        )
+        parts = (problem.train.atoms, problem.valid.atoms)
+        train, valid = (atoms[~closed_atoms(knowledge.base, atoms)] for atoms in parts)
         asked = valid if len(problem.valid) else train
         atoms = len(train) + count_negatives(knowledge.base, knowledge.evidence, sampling)
         store = Store(knowledge, asks_closed=training.reads_closed)

@@ -357,9 +357,8 @@ class Model:
 
     def probabilities(self, codes: Codes, logits: Float64[np.ndarray, " atoms"]) -> Float64[np.ndarray, " atoms"]:
         """That atoms with these logits are true, by the calibration."""
-        return probabilities(
-            self.calibration, self.scores, codes, logits, base=self.base, known=self.problem.train.facts
-        )
+        known = self.problem.train.facts
+        return probabilities(self.calibration, self.scores, codes, logits, base=self.base, known=known)
 
     def _believed(self, answers: Answers) -> Answers:
         """With the networks' probabilities: they may depend on whole rows, and are computed for what is shown."""
