@@ -17,12 +17,12 @@ SOURCE = ROOT / "src" / "r2n"
 TRACKED = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False).stdout.splitlines()
 # 29,611 source lines before the defaults for every kind of problem and grounding along paths.
 MOST = {
-    "source lines": 33_080,
-    "code lines": 23_520,
+    "source lines": 32_998,
+    "code lines": 23_462,
     "files": 122,
-    "private functions called once": 220,
+    "private functions called once": 217,
     "import chain": 25,
-    "test lines": 39_320,
+    "test lines": 39_339,
     "public names": 16,
     "modules loaded by import r2n": 120,
 }
