@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import torch
@@ -281,8 +281,25 @@ def _located(near: Neighbourhood, numbers: Int64[np.ndarray, " _"]) -> list[Rank
     return list(found.values())
 
 
-def ranked(found: Sequence[RankedRule], top: int | None = None) -> list[RankedRule]:
-    """Ground rules that speak for an atom, the strongest first, then those that do not, the strongest first.
+class HasEffect(Protocol):
+    """A reason with its effect on an atom."""
+
+    @property
+    def effect(self) -> float:
+        """Of leaving it out."""
+        ...
+
+    @property
+    def identity(self) -> tuple[Any, ...]:
+        """Distinguishes it from all others."""
+        ...
+
+
+Part = TypeVar("Part", bound=HasEffect)
+
+
+def ranked(found: Sequence[Part], top: int | None = None) -> list[Part]:
+    """Ground rules, or paths, that speak for an atom, the strongest first, then those that do not, the strongest first.
 
     At most `top` of them: the strongest for the atom have at least half of the places, those that are stronger than
     the remaining ones, for or against it, have the others.
