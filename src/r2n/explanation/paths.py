@@ -1,6 +1,6 @@
 """Explanations along paths: the known facts that carry an answer q(h, y), and the paths from h to y that they form."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -19,17 +19,31 @@ from r2n.network.paths import batches
 
 MOST_FACTS = 200  # whose effects are measured
 NO_EFFECT = 1e-6  # single precision tells no smaller one from none
+UNMEASURED = -1e30  # below the effects of all facts of which one was asked
 NONE_LEADS = "no known fact leads to it within {} steps: the answer is what the facts of its constant alone say"
-OWN_DIRECTION = "explained is the answer to {}, and an effect is that of leaving a fact out of the graph of this query"
+OWN_DIRECTION = (
+    "the atom is explained as an answer whose last position is asked: a reason is a fact, its effect that of leaving"
+    " it out, and below it are the facts of a path from the first constant to the last"
+)
 LEFT_OUT = "what a rule, a false fact or several facts together would change is not asked along paths"
 COUNTED = "counted rules are mixed in after the paths: effects are those on the first of the two logits"
 
 
-class Path(NamedTuple):
-    """Facts (codes) from h to y in order, or one fact of y alone; and the effect of leaving all of them out."""
+_Widest = tuple[np.ndarray, np.ndarray]
+_Joined = tuple[float, int, list[int]]
 
-    identity: tuple[int, ...]
-    effect: float = 0.0
+
+class CarryingFact(NamedTuple):
+    """A fact (code), its effect, and the facts of a path from h to y through it; it alone if it is on none."""
+
+    fact: int
+    effect: float
+    path: tuple[int, ...]
+
+    @property
+    def identity(self) -> tuple[int, ...]:
+        """Distinguishes it from all others."""
+        return (self.fact,)
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,17 +116,15 @@ class CarryingFacts:
         return found[np.sort(np.unique(found, return_index=True)[1])]
 
     @torch.no_grad()
-    def logits(self, sets: Sequence[Sequence[int]]) -> Float64[np.ndarray, " sets"]:
-        """The mean logit of the atom without each set of facts (codes); others than these facts do not matter."""
+    def alone(self, facts: Sequence[int]) -> Float64[np.ndarray, " facts_and_one"]:
+        """The mean logit of the atom as it is, and without each fact (code); others than these make no difference."""
         codes, own = self._codes
-        pairs = [[k, code] for k, part in enumerate(sets) for code in part]
-        which, facts = np.array(pairs, np.int64).reshape(-1, 2).T
-        fact = index_among(facts, codes)
-        which, fact = which[fact >= 0], fact[fact >= 0]
-        owner, places = Adjacency.build(own, np.arange(len(own)), len(codes)).follow(fact)
-        predicate, head = (np.repeat(part, len(sets)) for part in (self.queries.predicates, self.queries.heads))
-        queries = PathQueries(predicate, head, facts=(which[owner], places))
-        found = np.zeros((len(self.model.members), len(sets)))
+        fact = index_among(np.array(facts, np.int64), codes)
+        which, count = np.flatnonzero(fact >= 0), len(facts) + 1
+        owner, places = Adjacency.build(own, np.arange(len(own)), len(codes)).follow(fact[which])
+        predicate, head = (np.repeat(part, count) for part in (self.queries.predicates, self.queries.heads))
+        queries = PathQueries(predicate, head, facts=(which[owner] + 1, places))
+        found = np.zeros((len(self.model.members), count))
         for i, member in enumerate(self.model.members):
             network = member.model.eval().paths
             assert network is not None
@@ -122,36 +134,28 @@ class CarryingFacts:
                 found[i, start : start + len(part)] = logits.double().cpu().numpy()
         return found.mean(axis=0)
 
-    def effects(self, sets: Sequence[Sequence[int]]) -> list[float]:
-        """The logit as it is minus the logit without each set of facts."""
-        logits = self.logits([(), *sets])
-        return (logits[0] - logits[1:]).tolist()
+    def strongest(self, effects: Mapping[int, float], top: int | None) -> list[CarryingFact]:
+        """The most effective facts, each with a path, without those that are on the path of another one before.
 
-    def paths(self, effects: dict[int, float], top: int | None) -> list[Path]:
-        """Paths of the most effective facts: each holds the strongest fact, for or against, that none before it holds.
-
-        The weakest effect on a path is as large as it can be, and then it has as few steps as it can.
+        The smallest effect on a path is as large as it can be, and then it has as few steps as it can.
         """
         codes, own = self._codes
         _, z, y = (part[self.near] for part in self.index.facts)
-        values = np.array([effects.get(code, -np.inf) for code in codes.tolist()])[own[self.near]]
+        values = np.array([effects.get(code, UNMEASURED) for code in codes.tolist()])[own[self.near]]
         ahead = self._widest(z, y, values, int(self.queries.heads[0]))
         behind = self._widest(y, z, values, self.y)
-        found = dict[Path, None]()
-        for sign in (1, -1):
-            seeds = sorted((c for c in effects if sign * effects[c] > NO_EFFECT), key=lambda c: -sign * effects[c])
-            shown = set[int]()
-            for code in seeds:
-                if code not in shown and (top is None or len(found) < (top if sign > 0 else 2 * top)):
-                    through = np.flatnonzero(codes[own[self.near]] == code).tolist()
-                    best = max((self._joined(ahead, behind, z, y, i) for i in through), default=None)
-                    steps = [] if best is None or best[0] == -np.inf else best[2]
-                    path = Path(tuple(dict.fromkeys(codes[own[self.near[steps]]].tolist())) or (code,))
-                    found[path] = None
-                    shown |= {*path.identity}
-        return [*found]
+        found, shown = list[CarryingFact](), set[int]()
+        for code in sorted(effects, key=lambda code: (effects[code] < 0, -abs(effects[code]))):
+            if code not in shown and abs(effects[code]) > NO_EFFECT:
+                through = np.flatnonzero(codes[own[self.near]] == code).tolist()
+                best = max((self._joined(ahead, behind, z, y, i) for i in through), default=None)
+                steps = [] if best is None else best[2]
+                path = tuple(dict.fromkeys(codes[own[self.near[steps]]].tolist())) or (code,)
+                found.append(CarryingFact(code, effects[code], path))
+                shown |= {*path}
+        return ranked(found, top)
 
-    def _widest(self, z: np.ndarray, y: np.ndarray, values: np.ndarray, start: int) -> tuple[np.ndarray, np.ndarray]:
+    def _widest(self, z: np.ndarray, y: np.ndarray, values: np.ndarray, start: int) -> _Widest:
         """By number of steps and constant: the largest smallest value on a way from the start, and its last fact."""
         shape = self.depth, self.index.constants
         width, last = np.full(shape, -np.inf), np.full(shape, -1, np.int64)
@@ -163,19 +167,10 @@ class CarryingFacts:
             width[step, y[order]], last[step, y[order]] = of_each[order], order  # of several, the last one stays
         return width, last
 
-    def _joined(
-        self,
-        ahead: tuple[np.ndarray, np.ndarray],
-        behind: tuple[np.ndarray, np.ndarray],
-        z: np.ndarray,
-        y: np.ndarray,
-        middle: int,
-    ) -> tuple[float, int, list[int]]:
+    def _joined(self, ahead: _Widest, behind: _Widest, z: np.ndarray, y: np.ndarray, middle: int) -> _Joined:
         """The widest path through a fact: its width, minus its number of steps, and its facts."""
         pairs = [(first, last) for first in range(self.depth) for last in range(self.depth - first)]
         width, steps, first = max((min(ahead[0][i, z[middle]], behind[0][j, y[middle]]), -i - j, i) for i, j in pairs)
-        if width == -np.inf:
-            return width, steps, []
         found, at = [middle], int(z[middle])
         for step in range(first, 0, -1):
             found.insert(0, int(ahead[1][step, at]))
@@ -199,21 +194,19 @@ def explain_along_paths(
     own = CarryingFacts.of_atom(model, code) if is_pair else None
     facts = own.promising if own is not None and depth else NO_CODES
     measured = facts[:MOST_FACTS].tolist()
-    logits = np.array([belief.logit]) if own is None else own.logits([(), *((fact,) for fact in measured)])
+    logits = np.array([belief.logit]) if own is None else own.alone(measured)
     effects = dict(zip(measured, (logits[0] - logits[1:]).tolist(), strict=True))
     reasons, contrast = (), None
-    if own is not None and effects:
-        found = own.paths(effects, top)
-        found = [Path(p.identity, e) for p, e in zip(found, own.effects([p.identity for p in found]), strict=True)]
-        reasons = _reasons(model, f" -> {name}", ranked(found, top), effects)
+    if own is not None:
+        reasons = _reasons(model, own.strongest(effects, top), effects, f" -> {name}")
     if own is not None and against is not None and len(model.base.decode(np.array([against]))[1][0]) == 2:
         other = CarryingFacts.of_atom(model, against)
-        both = [(fact,) for fact in dict.fromkeys([*measured, *other.promising[:MOST_FACTS].tolist()])]
-        parts = np.array(own.effects(both)) - other.effects(both)
-        made = ranked([Path(*pair) for pair in zip(both, parts.tolist(), strict=True) if abs(pair[1]) > NO_EFFECT], top)
-        difference = float(logits[0] - other.logits([()])[0])
+        both = list(dict.fromkeys([*measured, *other.promising[:MOST_FACTS].tolist()]))
+        rows = own.alone(both) - other.alone(both)
+        parts = [CarryingFact(fact, rows[0] - row, (fact,)) for fact, row in zip(both, rows[1:].tolist(), strict=True)]
+        made = ranked([part for part in parts if abs(part.effect) > NO_EFFECT], top)
         (rival,), (rival_belief,) = model.names(np.array([against])), model.beliefs(np.array([against]))
-        contrast = Contrast(rival, rival_belief, difference, _reasons(model, "", made, {}))
+        contrast = Contrast(rival, rival_belief, float(rows[0]), _reasons(model, made, {}))
     is_counted = model.members[0].model.counted is not None
     layers = [float(logits[0]), belief.logit] if is_counted else [float(logits[0])]
     steps = model.members[0].model.depth
@@ -221,19 +214,21 @@ def explain_along_paths(
     ordered = sorted(effects, key=lambda fact: -abs(effects[fact]))[:top]
     after = logits[0] - np.array([effects[fact] for fact in ordered])
     changed = [
-        Counterfactual("not known", (what,), logit, probability, logits[0] >= model.half > logit)
+        Counterfactual("not known", (what,), logit, probability, bool(logits[0] >= model.half > logit))
         for what, logit, probability in zip(
             model.names(np.array(ordered, np.int64)), after.tolist(), model.probability(after).tolist(), strict=True
         )
     ]
-    known = (
-        "" if belief.known is None else f"it is known to be {str(belief.known).lower()}, which the network is not told"
-    )
-    notes = [known, OWN_DIRECTION.format(f"the query of {name} at its last position"), LEFT_OUT]
-    notes += [f"{len(facts):,} facts are on its paths: the {MOST_FACTS} most promising were left out in turn"] * (
-        len(facts) > MOST_FACTS
-    )
-    notes += [NONE_LEADS.format(steps)] * (own is None or not len(own.near)) + [COUNTED] * is_counted
+    known = f"it is known to be {str(belief.known).lower()}: explained is what the network says by itself"
+    many = f"{len(facts):,} facts are on its paths: the {MOST_FACTS} most promising were left out in turn"
+    notes = {
+        known: belief.known is not None,
+        OWN_DIRECTION: True,
+        LEFT_OUT: True,
+        many: len(facts) > MOST_FACTS,
+        NONE_LEADS.format(steps): own is None or not len(own.near),
+        COUNTED: is_counted,
+    }
     return Explanation(
         name,
         belief,
@@ -241,21 +236,19 @@ def explain_along_paths(
         reasons,
         () if is_counted else tuple(changed),
         contrast=contrast,
-        notes=tuple(filter(None, notes)),
+        notes=tuple(note for note, is_so in notes.items() if is_so),
     )
 
 
-def _reasons(model: ExplainedModel, name: str, paths: Sequence[Path], effects: dict[int, float]) -> tuple[Reason, ...]:
-    """Paths as records; every fact of one is a member, with its own effect."""
-    codes = np.unique(np.array([code for path in paths for code in path.identity], np.int64))
-    parts = zip(model.names(codes), model.beliefs(codes) if len(codes) else (), strict=True)
-    texts = dict(zip(codes.tolist(), parts, strict=True))
-    return tuple(
-        Reason(
-            f"path of {len(path.identity)} facts" if len(path.identity) > 1 else "fact",
-            " & ".join(texts[code][0] for code in path.identity) + name,
-            path.effect,
-            tuple(Member(*texts[code], effects.get(code)) for code in path.identity),
-        )
-        for path in paths
-    )
+def _reasons(
+    model: ExplainedModel, found: Sequence[CarryingFact], effects: Mapping[int, float], concluded: str = ""
+) -> tuple[Reason, ...]:
+    """Facts as records, each with its path as a ground rule, and all facts of that with their own effects."""
+    codes = np.unique(np.array([code for part in found for code in part.path], np.int64))
+    pairs = zip(model.names(codes), model.beliefs(codes) if len(codes) else (), strict=True)
+    texts, records = dict(zip(codes.tolist(), pairs, strict=True)), list[Reason]()
+    for part in found:
+        path = " & ".join(texts[code][0] for code in part.path) + concluded
+        members = tuple(Member(*texts[code], effects.get(code)) for code in part.path)
+        records.append(Reason(texts[part.fact][0], path, part.effect, members))
+    return tuple(records)
