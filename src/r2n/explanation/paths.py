@@ -109,7 +109,7 @@ class CarryingFacts:
         codes, own = self._codes
         pair = np.repeat(np.arange(len(self.index.predicates)), np.diff(self.index.starts))
         single = (z == self.y) & (np.diff(self.index.starts)[pair] == 1)
-        lengths = np.where(single, np.minimum(self.lengths, 2), self.lengths)
+        lengths = np.where(single, np.minimum(self.lengths, min(2, self.depth)), self.lengths)
         degrees = np.bincount(z, minlength=self.index.constants).astype(np.float64)
         order = np.lexsort((own, degrees[z] * degrees[y], lengths))
         found = codes[own[order[lengths[order] <= self.depth]]]
