@@ -11,7 +11,7 @@ from jaxtyping import Float64, Int64
 
 from r2n.data.herbrand import Codes, index_among
 from r2n.explanation.counterfactuals import NO_CODES, ExplainedModel
-from r2n.explanation.explain import ranked
+from r2n.explanation.explain import strongest_places
 from r2n.explanation.records import Contrast, Counterfactual, Explanation, LayerBelief, Member, Reason
 from r2n.grounding.ground_rules import Adjacency
 from r2n.grounding.paths import FactIndex, PathQueries, left_out
@@ -26,11 +26,8 @@ OWN_DIRECTION = (
     " it out, and below it are the facts of a path from the first constant to the last"
 )
 LEFT_OUT = "what a rule, a false fact or several facts together would change is not asked along paths"
+MANY = f"{{:,}} facts are on its paths: the {MOST_FACTS} most promising were left out in turn"
 COUNTED = "counted rules are mixed in after the paths: effects are those on the first of the two logits"
-
-
-_Widest = tuple[np.ndarray, np.ndarray]
-_Joined = tuple[float, int, list[int]]
 
 
 class CarryingFact(NamedTuple):
@@ -39,11 +36,6 @@ class CarryingFact(NamedTuple):
     fact: int
     effect: float
     path: tuple[int, ...]
-
-    @property
-    def identity(self) -> tuple[int, ...]:
-        """Distinguishes it from all others."""
-        return (self.fact,)
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +63,7 @@ class CarryingFacts:
         assert source is not None
         graph, depth, width = source.around(np.array([code])), source.grounder.depth, source.grounder.width
         index, queries, _ = graph.parts
-        y = int(model.base.decode(np.array([code]))[1][0, -1])
+        y = int(model.base.decode(np.array([code]))[1][0, 1])
         if queries.without is not None:
             r, z, target = index.facts
             index = index.only(~left_out(index, queries, z, r, target.astype(np.int64)))
@@ -141,21 +133,30 @@ class CarryingFacts:
         """
         codes, own = self._codes
         _, z, y = (part[self.near] for part in self.index.facts)
+        fact = codes[own[self.near]]
         values = np.array([effects.get(code, UNMEASURED) for code in codes.tolist()])[own[self.near]]
-        ahead = self._widest(z, y, values, int(self.queries.heads[0]))
-        behind = self._widest(y, z, values, self.y)
+        ahead, last = self._widest(z, y, values, int(self.queries.heads[0]))
+        behind, next_one = self._widest(y, z, values, self.y)
+        pairs = [(first, then) for first in range(self.depth) for then in range(self.depth - first)]
         found, shown = list[CarryingFact](), set[int]()
-        for code in sorted(effects, key=lambda code: (effects[code] < 0, -abs(effects[code]))):
-            if code not in shown and abs(effects[code]) > NO_EFFECT:
-                through = np.flatnonzero(codes[own[self.near]] == code).tolist()
-                best = max((self._joined(ahead, behind, z, y, i) for i in through), default=None)
-                steps = [] if best is None else best[2]
-                path = tuple(dict.fromkeys(codes[own[self.near[steps]]].tolist())) or (code,)
-                found.append(CarryingFact(code, effects[code], path))
-                shown |= {*path}
-        return ranked(found, top)
+        for code, effect in _in_order(effects):
+            if code in shown:
+                continue
+            ways = [
+                (min(ahead[i, z[at]], behind[j, y[at]]), -i - j, i, at)
+                for at in np.flatnonzero(fact == code).tolist()
+                for i, j in pairs
+            ]
+            path = [code]
+            if ways:
+                _, steps, first, at = max(ways)
+                before, after = _followed(last, z, at, first), _followed(next_one, y, at, -steps - first)
+                path = dict.fromkeys(fact[[*before[::-1], at, *after]].tolist())
+            found.append(CarryingFact(code, effect, tuple(path)))
+            shown |= {*path}
+        return [found[i] for i in strongest_places([part.effect for part in found], top)]
 
-    def _widest(self, z: np.ndarray, y: np.ndarray, values: np.ndarray, start: int) -> _Widest:
+    def _widest(self, z: np.ndarray, y: np.ndarray, values: np.ndarray, start: int) -> tuple[np.ndarray, np.ndarray]:
         """By number of steps and constant: the largest smallest value on a way from the start, and its last fact."""
         shape = self.depth, self.index.constants
         width, last = np.full(shape, -np.inf), np.full(shape, -1, np.int64)
@@ -163,23 +164,22 @@ class CarryingFacts:
         for step in range(1, self.depth):
             of_each = np.minimum(width[step - 1][z], values)
             order = np.argsort(of_each, kind="stable")
-            order = order[of_each[order] > -np.inf]
             width[step, y[order]], last[step, y[order]] = of_each[order], order  # of several, the last one stays
         return width, last
 
-    def _joined(self, ahead: _Widest, behind: _Widest, z: np.ndarray, y: np.ndarray, middle: int) -> _Joined:
-        """The widest path through a fact: its width, minus its number of steps, and its facts."""
-        pairs = [(first, last) for first in range(self.depth) for last in range(self.depth - first)]
-        width, steps, first = max((min(ahead[0][i, z[middle]], behind[0][j, y[middle]]), -i - j, i) for i, j in pairs)
-        found, at = [middle], int(z[middle])
-        for step in range(first, 0, -1):
-            found.insert(0, int(ahead[1][step, at]))
-            at = int(z[found[0]])
-        at = int(y[middle])
-        for step in range(-steps - first, 0, -1):
-            found.append(int(behind[1][step, at]))
-            at = int(y[found[-1]])
-        return width, steps, found
+
+def _followed(last: np.ndarray, ends: np.ndarray, fact: int, steps: int) -> list[int]:
+    """The facts before (or after) one, the nearest first."""
+    found = [fact]
+    for step in range(steps, 0, -1):
+        found.append(int(last[step, ends[found[-1]]]))
+    return found[1:]
+
+
+def _in_order(effects: Mapping[int, float]) -> list[tuple[int, float]]:
+    """Facts that have an effect: those for an atom, the strongest first, then those against it."""
+    own = [(fact, effect) for fact, effect in effects.items() if abs(effect) > NO_EFFECT]
+    return sorted(own, key=lambda pair: (pair[1] < 0, -abs(pair[1])))
 
 
 def explain_along_paths(
@@ -189,52 +189,47 @@ def explain_along_paths(
 
     There is one level of reasons: with `depth` 0 none. `model` answers an atom q(h, y) as a query q(h, ?).
     """
-    (belief,), (name,) = model.beliefs(np.array([code])), model.names(np.array([code]))
-    is_pair = len(model.base.shapes[int(model.base.decode(np.array([code]))[0][0])]) == 2
-    own = CarryingFacts.of_atom(model, code) if is_pair else None
+    asked = np.array([code] if against is None else [code, against], np.int64)
+    beliefs, names = model.beliefs(asked), model.names(asked)
+    belief, name, first = beliefs[0], names[0], model.members[0].model
+    is_pair = [len(model.base.shapes[i]) == 2 for i in model.base.decode(asked)[0].tolist()]
+    own = CarryingFacts.of_atom(model, code) if is_pair[0] else None
     facts = own.promising if own is not None and depth else NO_CODES
-    measured = facts[:MOST_FACTS].tolist()
+    measured, reasons, contrast = facts[:MOST_FACTS].tolist(), (), None
     logits = np.array([belief.logit]) if own is None else own.alone(measured)
     effects = dict(zip(measured, (logits[0] - logits[1:]).tolist(), strict=True))
-    reasons, contrast = (), None
     if own is not None:
         reasons = _reasons(model, own.strongest(effects, top), effects, f" -> {name}")
-    if own is not None and against is not None and len(model.base.decode(np.array([against]))[1][0]) == 2:
+    if own is not None and against is not None and is_pair[1]:
         other = CarryingFacts.of_atom(model, against)
         both = list(dict.fromkeys([*measured, *other.promising[:MOST_FACTS].tolist()]))
         rows = own.alone(both) - other.alone(both)
-        parts = [CarryingFact(fact, rows[0] - row, (fact,)) for fact, row in zip(both, rows[1:].tolist(), strict=True)]
-        made = ranked([part for part in parts if abs(part.effect) > NO_EFFECT], top)
-        (rival,), (rival_belief,) = model.names(np.array([against])), model.beliefs(np.array([against]))
-        contrast = Contrast(rival, rival_belief, float(rows[0]), _reasons(model, made, {}))
-    is_counted = model.members[0].model.counted is not None
-    layers = [float(logits[0]), belief.logit] if is_counted else [float(logits[0])]
-    steps = model.members[0].model.depth
-    probabilities = model.probability(np.array(layers)).tolist()
-    ordered = sorted(effects, key=lambda fact: -abs(effects[fact]))[:top]
-    after = logits[0] - np.array([effects[fact] for fact in ordered])
-    changed = [
-        Counterfactual("not known", (what,), logit, probability, bool(logits[0] >= model.half > logit))
-        for what, logit, probability in zip(
-            model.names(np.array(ordered, np.int64)), after.tolist(), model.probability(after).tolist(), strict=True
-        )
-    ]
+        made = _in_order(dict(zip(both, (rows[0] - rows[1:]).tolist(), strict=True)))
+        chosen = [made[i] for i in strongest_places([effect for _, effect in made], top)]
+        parts = _reasons(model, [CarryingFact(fact, effect, (fact,)) for fact, effect in chosen], {})
+        contrast = Contrast(names[1], beliefs[1], float(rows[0]), parts)
+    is_counted = first.counted is not None
+    layers = np.array([logits[0], belief.logit][: 1 + is_counted])
+    layer_beliefs = zip(layers.tolist(), model.probability(layers).tolist(), strict=True)
+    largest = np.array(sorted(effects, key=lambda fact: -abs(effects[fact]))[: 0 if is_counted else top], np.int64)
+    after = logits[0] - np.array([effects[fact] for fact in largest.tolist()])
+    changed = zip(model.names(largest), after.tolist(), model.probability(after).tolist(), strict=True)
+    is_above = float(logits[0]) >= model.half
     known = f"it is known to be {str(belief.known).lower()}: explained is what the network says by itself"
-    many = f"{len(facts):,} facts are on its paths: the {MOST_FACTS} most promising were left out in turn"
     notes = {
         known: belief.known is not None,
         OWN_DIRECTION: True,
         LEFT_OUT: True,
-        many: len(facts) > MOST_FACTS,
-        NONE_LEADS.format(steps): own is None or not len(own.near),
+        MANY.format(len(facts)): len(facts) > MOST_FACTS,
+        NONE_LEADS.format(first.depth): own is None or not len(own.near),
         COUNTED: is_counted,
     }
     return Explanation(
         name,
         belief,
-        tuple(LayerBelief(steps + i, *pair) for i, pair in enumerate(zip(layers, probabilities, strict=True))),
+        tuple(LayerBelief(first.depth + i, *pair) for i, pair in enumerate(layer_beliefs)),
         reasons,
-        () if is_counted else tuple(changed),
+        tuple(Counterfactual("not known", (what,), a, p, is_above and a < model.half) for what, a, p in changed),
         contrast=contrast,
         notes=tuple(note for note, is_so in notes.items() if is_so),
     )

@@ -136,12 +136,15 @@ def test_what_is_not_asked_along_paths_has_no_reasons_and_counted_rules_are_name
     assert len(found.layers) == 2
     assert found.layers[-1].logit == found.belief.logit
     assert not found.counterfactuals
-    theory = "domain d\npredicate p(d, d)\npredicate one(d)"
+    theory = "domain d\npredicate p(d, d)\npredicate one(d)\npredicate three(d, d, d)"
     options = Options().changed([*FAST, "training.epochs=2", "grounding.depth=2", "model.input=distmult"])
-    problem = r2n.Problem.from_facts(["p(a, b)", "p(b, c)", "p(c, a)", "one(a)"], theory=theory, options=options)
-    found = r2n.train(problem, notify=lambda *_: None).explain("one(b)", against="p(a, c)")
-    assert not found.reasons
-    assert found.contrast is None
+    facts = ["p(a, b)", "p(b, c)", "p(c, a)", "one(a)", "three(a, b, c)"]
+    model = r2n.train(r2n.Problem.from_facts(facts, theory=theory, options=options), notify=lambda *_: None)
+    for atom in ("one(b)", "three(a, b, b)"):
+        found = model.explain(atom, against="p(a, c)")
+        assert not found.reasons
+        assert found.contrast is None
+    assert "p(a, b)" in {member.atom for reason in model.explain("p(a, c)").reasons for member in reason.because}
 
 
 def test_only_networks_along_paths_answer_on_another_problem() -> None:
