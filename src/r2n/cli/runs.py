@@ -125,7 +125,6 @@ def _print_training(folder: Path, model: "Model", reports: "list[Report]") -> No
     code = next((part.facts[:1] for part in every if part.truth.any()), None)
     if code is not None:  # the first true query, or a fact where there is none
         steps = [f"predict {run} {quote(question_text(base, code))}", f"explain {run} {quote(base.names(code)[0])}"]
-        steps = steps if model.network.paths is None else steps[:1]  # what cannot be explained yet
     missing = "" if find_spec("fastapi") and find_spec("uvicorn") else "  (needs pip install 'r2n[serve]')"
     ui.note(*steps, f"serve {run}{missing}", prefix="next: r2n ")
 

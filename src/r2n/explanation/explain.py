@@ -282,17 +282,22 @@ def _located(near: Neighbourhood, numbers: Int64[np.ndarray, " _"]) -> list[Rank
 
 
 def ranked(found: Sequence[RankedRule], top: int | None = None) -> list[RankedRule]:
-    """Ground rules that speak for an atom, the strongest first, then those that do not, the strongest first.
-
-    At most `top` of them: the strongest for the atom have at least half of the places, those that are stronger than
-    the remaining ones, for or against it, have the others.
-    """
+    """Ground rules that speak for an atom, the strongest first, then those that do not, the strongest first."""
     every = sorted(found, key=lambda part: (part.effect <= 0, -abs(part.effect), part.identity))
-    if top is None or len(every) <= top:
-        return every
-    own = min(-(-top // 2), sum(part.effect > 0 for part in every))
-    others = sorted(range(own, len(every)), key=lambda i: -abs(every[i].effect))[: top - own]
-    return [every[i] for i in (*range(own), *sorted(others))]
+    return [every[i] for i in strongest_places([part.effect for part in every], top)]
+
+
+def strongest_places(effects: Sequence[float], top: int | None) -> list[int]:
+    """The places of at most `top` effects, which are in order: those for an atom, then the others.
+
+    The strongest for the atom have at least half of the places, those that are stronger than the remaining ones, for
+    or against it, have the others.
+    """
+    if top is None or len(effects) <= top:
+        return [*range(len(effects))]
+    own = min(-(-top // 2), sum(effect > 0 for effect in effects))
+    others = sorted(range(own, len(effects)), key=lambda i: -abs(effects[i]))[: top - own]
+    return [*range(own), *sorted(others)]
 
 
 @dataclass

@@ -1,12 +1,13 @@
 """Grounding along paths: ground rules [q(h, z), r(z, y), q(h, y)] over known facts r(z, y), outwards from h."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from jaxtyping import Bool, Int32, Int64
 from scipy.sparse import csr_array
 
-from r2n.data.herbrand import Codes, HerbrandBase, ranges
+from r2n.data.herbrand import Codes, HerbrandBase, are_among, ranges
 from r2n.data.knowledge_base import Evidence
 from r2n.logic.language import Language
 
@@ -69,31 +70,57 @@ class FactIndex:
         """The number of constants."""
         return len(self.pairs) - 1
 
+    @cached_property
+    def facts(self) -> tuple[Numbers, Int64[np.ndarray, " _"], Numbers]:
+        """The r, z and y of each fact r(z, y), in order."""
+        pair = np.repeat(np.arange(len(self.predicates)), np.diff(self.starts))
+        return self.predicates[pair], np.repeat(np.arange(self.constants), np.diff(self.pairs))[pair], self.targets
+
+    def only(self, kept: Bool[np.ndarray, " facts"], constants: Codes | None = None) -> "FactIndex":
+        """Some of the facts; of `constants` (ascending), which are renumbered, if they are given."""
+        r, z, y = (part[kept] for part in self.facts)
+        arguments, count = np.stack([z, y], axis=1).astype(np.int64), self.constants
+        if constants is not None:
+            arguments, count = np.searchsorted(constants, arguments), len(constants)
+        return FactIndex.from_facts(r, arguments, count, self.reciprocals)
+
+    def distances(self, start: int, most: int) -> Int64[np.ndarray, " constants"]:
+        """The steps from a constant to each; `most + 1` to those that are farther."""
+        found, reached = np.full(self.constants, most + 1), np.array([start])
+        found[start] = 0
+        for step in range(1, most + 1):
+            first, end = (self.starts[self.pairs[reached + i]] for i in (0, 1))
+            near = np.unique(self.targets[ranges(first, end - first)[1]])
+            reached = near[found[near] > most]
+            found[reached] = step
+        return found
+
 
 @dataclass(frozen=True, eq=False)
 class PathQueries:
     """Queries q(h, ?): the predicate (by index) and h (by id) of each.
 
     `without` says, query by query, which constants y are left out: no fact of q(h, y) or its reciprocal is in the graph
-    of this query, or (`pairs`) no fact at all that joins h and y.
+    of this query, or (`pairs`) no fact at all that joins h and y. Or `facts` says, query by query, which facts (by
+    their place in the index) are left out, each once.
     """
 
     predicates: Int64[np.ndarray, " queries"]
     heads: Int64[np.ndarray, " queries"]
     without: tuple[Int64[np.ndarray, " _"], Int64[np.ndarray, " _"]] | None = None
     pairs: bool = False
+    facts: tuple[Int64[np.ndarray, " _"], Int64[np.ndarray, " _"]] | None = None
 
     def __len__(self) -> int:
         return len(self.heads)
 
     def part(self, start: int, size: int) -> "PathQueries":
         """Some of the queries, the first of them with number 0."""
-        without = self.without
-        if without is not None:
-            inside = (without[0] >= start) & (without[0] < start + size)
-            without = without[0][inside] - start, without[1][inside]
-        own = slice(start, start + size)
-        return PathQueries(self.predicates[own], self.heads[own], without, self.pairs)
+        parts, own = list[tuple[np.ndarray, np.ndarray] | None](), slice(start, start + size)
+        for part in (self.without, self.facts):
+            inside = slice(0) if part is None else (part[0] >= start) & (part[0] < start + size)
+            parts.append(None if part is None else (part[0][inside] - start, part[1][inside]))
+        return PathQueries(self.predicates[own], self.heads[own], parts[0], self.pairs, parts[1])
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,8 +179,12 @@ def next_step(index: FactIndex, queries: PathQueries, atoms: Codes, rows: Int64[
     of_query, sizes = query[source], index.starts[pair + 1] - index.starts[pair]
     owner, fact = ranges(index.starts[pair], sizes)
     found = (of_query * index.constants)[owner] + index.targets[fact]
-    if queries.without is not None:
-        kept = ~_left_out(index, queries, z[source][owner], index.predicates[pair][owner], found)
+    if queries.without is not None or queries.facts is not None:
+        if queries.facts is None:
+            kept = ~left_out(index, queries, z[source][owner], index.predicates[pair][owner], found)
+        else:
+            out, every = queries.facts, len(index.targets)
+            kept = ~are_among(of_query[owner] * every + fact, np.sort(out[0] * every + out[1]))
         found, sizes = found[kept], np.bincount(owner[kept], minlength=len(pair))
     is_reached = np.zeros(len(queries) * index.constants, bool)
     is_reached[found] = is_reached[atoms] = True
@@ -189,6 +220,13 @@ def lost_pairs(index: FactIndex, queries: PathQueries) -> tuple[Codes, Codes]:
 
     For each, the number `query * constants + y`, and r.
     """
+    if queries.facts is not None:
+        pair = np.searchsorted(index.starts, queries.facts[1], side="right") - 1
+        distinct, number = np.unique(queries.facts[0] * len(index.predicates) + pair, return_counts=True)
+        of_query, pair = np.divmod(distinct, len(index.predicates))
+        is_lost = number == index.starts[pair + 1] - index.starts[pair]
+        y = np.searchsorted(index.pairs, pair, side="right") - 1
+        return (of_query * index.constants + y)[is_lost], index.predicates[pair].astype(np.int64)[is_lost]
     query, y = queries.without or (np.zeros(0, np.int64),) * 2
     owner, pair = ranges(index.pairs[y], index.pairs[y + 1] - index.pairs[y])
     is_single = index.starts[pair + 1] - index.starts[pair] == 1
@@ -205,7 +243,7 @@ def _starts(sizes: np.ndarray) -> Numbers:
     return np.concatenate([np.zeros(1, np.int32), np.cumsum(sizes, dtype=np.int32)])
 
 
-def _left_out(
+def left_out(
     index: FactIndex, queries: PathQueries, z: np.ndarray, predicates: np.ndarray, found: Codes
 ) -> Bool[np.ndarray, " ground_rules"]:
     """Which ground rules r(z, y) their own query leaves out."""

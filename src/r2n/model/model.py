@@ -32,6 +32,7 @@ from r2n.evaluation.ranking import (
 from r2n.evaluation.report import NOT_COMPARED, Report, Score
 from r2n.explanation.counterfactuals import ExplainedModel, WhatIf
 from r2n.explanation.explain import explain
+from r2n.explanation.paths import explain_along_paths
 from r2n.explanation.records import Belief, Explanation, all_reasons
 from r2n.files import new_folder
 from r2n.model.answers import Answer, Answers, Question, argument_names
@@ -521,9 +522,6 @@ class Model:
         `depth`: the levels of ground rules, down to what is known; 0 gives the answer alone. With `against`,
         another atom, the ground rules that make the difference are compared.
         """
-        if self.network.paths is not None:
-            hint = "r2n predict RUN ATOM answers; answers by rules of a theory are explained"
-            raise ConfigError("an answer along paths cannot be explained yet", hint=hint)
         if depth < 0 or (top is not None and top < 1):
             what = f"depth is 0 or more, and top is 1 or more, not {depth} and {top}"
             raise ConfigError(what, hint="depth = 0 gives the answer alone")
@@ -531,7 +529,8 @@ class Model:
         if code == other:
             raise ConfigError(f"{atom} is compared to itself", hint="give another atom as `against`")
         self.logits(np.array([code] if other is None else [code, other], np.int64))  # what has no answer is an error
-        found = explain(self.subject(code), code, depth=depth, top=top, against=other)
+        make = explain if self.network.paths is None else explain_along_paths
+        found = make(self.subject(code), code, depth=depth, top=top, against=other)
         more, others = ((), ()) if found.contrast is None else (found.contrast.reasons, (found.contrast.other,))
         atoms = [member.atom for reason in all_reasons((*found.reasons, *more)) for member in reason.because]
         parsed = map(parse_atom, dict.fromkeys([found.atom, *atoms, *others]))
@@ -551,9 +550,10 @@ class Model:
     def subject(self, code: int | None = None) -> ExplainedModel:
         """What explanations of an atom ask of a model; others of its row are taken to stay as they are."""
         calibrated = None if self.calibration is None else self.calibration.in_words
+        position = None if self.network.paths is None else 1  # along paths, as an answer to q(h, ?)
 
         def beliefs(codes: Codes) -> list[Belief]:
-            found = self.columns(subject.plain(codes)).items
+            found = self._believed(self._columns(subject.plain(codes), position)).items
             return [Belief(a.probability, a.logit, a.known, a.closed, a.spread, calibrated=calibrated) for a in found]
 
         def otherwise(what: WhatIf) -> tuple[AtomLogits, ...]:
@@ -567,7 +567,9 @@ class Model:
         calibration = self.calibration
         if calibration is not None and calibration.by_rows and code is not None:
             codes = np.array([code], np.int64)
-            own = row_features(self.scores, codes, self.logits(codes), self.base, self.problem.train.facts)
+            own = row_features(
+                self.scores, codes, self._columns(codes, position).logits, self.base, self.problem.train.facts
+            )
             calibration = calibration.of_atom(own)
         half = 0.0 if calibration is None else calibration.shift
         subject = ExplainedModel(self.members, self.knowledge, beliefs, calibration or expit, otherwise, half)

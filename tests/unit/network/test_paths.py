@@ -1,10 +1,13 @@
 """Paths among other predicates and other parts of a model."""
 
+import json
+
 import numpy as np
 import pytest
 
 import r2n
 from r2n.errors import ConfigError
+from r2n.explanation import paths as explanation
 from r2n.model.choices import choose_options
 from r2n.model.preflight import preflight_warnings
 from r2n.model.run import prepare_run
@@ -80,10 +83,68 @@ def test_probabilities_are_those_of_atoms_that_paths_reach() -> None:
     assert (answers.logits < UNREACHED / 2).all()
 
 
-def test_an_explanation_is_refused() -> None:
-    model = r2n.train(chained(2, "grounding.depth=2", "training.epochs=2"), notify=lambda *_: None)
-    with pytest.raises(ConfigError, match="cannot be explained yet"):
-        model.explain("p(test0, t0)")
+def test_an_answer_is_explained_by_the_facts_on_its_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = r2n.train(chained(2, "grounding.depth=2"), notify=lambda *_: None)
+    answer, tail = model.predict("p(test0, ?)")[0], model.predict("p(test0, ?)")[0].atom.split()[-1]
+    found = model.explain(answer, against="p(test0, t1)" if tail == "t0)" else "p(test0, t0)")
+    facts = ["r1(test0, test0m1)", f"r2(test0m1, {tail}"]
+    assert [member.atom for member in found.reasons[0].because] == facts
+    assert found.reasons[0].ground_rule == f"{' & '.join(facts)} -> {answer.atom}"
+    assert found.belief.logit == pytest.approx(answer.logit, abs=1e-5)
+    assert found.belief.probability == pytest.approx(answer.probability, abs=1e-5)
+    assert found.layers[-1].logit == pytest.approx(answer.logit, abs=1e-5)
+    for member in found.reasons[0].because:
+        (again,) = [
+            each
+            for each in model.without_facts(member.atom).predict("p(test0, ?)", everything=True)
+            if each.atom == answer.atom
+        ]
+        assert member.effect == pytest.approx(answer.logit - again.logit, abs=1e-4)
+    assert found.contrast is not None
+    assert {reason.rule for reason in found.contrast.reasons} >= {*facts}
+    assert {item.what[0] for item in found.counterfactuals} >= {*facts}
+    assert all(item.turns for item in found.counterfactuals if item.what[0] in facts)
+    json.dumps(found.to_dict(), allow_nan=False)
+    assert "<svg" in found._repr_html_()
+    assert answer.atom in str(found)
+    assert not model.explain(answer, depth=0).reasons
+    every = model.explain(answer, top=None)
+    monkeypatch.setattr(explanation, "MOST_FACTS", 1)
+    assert len(model.explain(answer, top=None).counterfactuals) == 1 < len(every.counterfactuals)
+    assert len(model.explain(answer, top=None).notes) == len(every.notes) + 1, "others are left out, and a note says so"
+
+
+def test_a_known_atom_is_explained_without_itself() -> None:
+    model = r2n.train(chained(2, "grounding.depth=2", "training.epochs=20"), notify=lambda *_: None)
+    known = next(name for name in model.base.names(model.problem.train.atoms) if name.startswith("p("))
+    found = model.explain(known, top=None)
+    assert found.belief.known
+    assert found.reasons
+    assert known not in {member.atom for reason in found.reasons for member in reason.because}
+
+
+def test_what_no_path_reaches_is_explained_by_the_facts_of_its_constant() -> None:
+    model = r2n.train(chained(2, "grounding.depth=1", "training.epochs=5"), notify=lambda *_: None)
+    theory = "domain h, m, t\npredicate p(h, t)\npredicate r1(h, m)\npredicate r2(m, t)"
+    found = model.on(r2n.Problem.from_facts(["r1(a, b)", "r2(b, c)"], theory=theory)).explain("p(a, c)")
+    assert [member.atom for reason in found.reasons for member in reason.because] == ["r2(b, c)"]
+
+
+def test_what_is_not_asked_along_paths_has_no_reasons_and_counted_rules_are_named() -> None:
+    model = r2n.train(with_rule("model.rules=counted"), notify=lambda *_: None, epochs=2)
+    found = model.explain("p(test0, t0)")
+    assert len(found.layers) == 2
+    assert found.layers[-1].logit == found.belief.logit
+    assert not found.counterfactuals
+    theory = "domain d\npredicate p(d, d)\npredicate one(d)\npredicate three(d, d, d)"
+    options = Options().changed([*FAST, "training.epochs=2", "grounding.depth=2", "model.input=distmult"])
+    facts = ["p(a, b)", "p(b, c)", "p(c, a)", "one(a)", "three(a, b, c)"]
+    model = r2n.train(r2n.Problem.from_facts(facts, theory=theory, options=options), notify=lambda *_: None)
+    for atom in ("one(b)", "three(a, b, b)"):
+        found = model.explain(atom, against="p(a, c)")
+        assert not found.reasons
+        assert found.contrast is None
+    assert "p(a, b)" in {member.atom for reason in model.explain("p(a, c)").reasons for member in reason.because}
 
 
 def test_only_networks_along_paths_answer_on_another_problem() -> None:
