@@ -290,7 +290,7 @@ class Question:
     @classmethod
     def parse(cls, base: HerbrandBase, text: str) -> "Question":
         """`locatedIn(italy, ?)`: each `?` stands for every constant of its position's domain."""
-        atom = parse_atom(text)
+        atom = parse_atom(text) if isinstance(text, str) else None
         if atom is None or not atom.truth:
             example = f': "{question_text(base, np.zeros(1, np.int64))}"' if base.size else ""
             hint = f"write PREDICATE(CONSTANT, ...) with ? for what is asked{example}"

@@ -15,7 +15,7 @@ from r2n.grounding.clauses import deciding_rules
 from r2n.grounding.counting import is_counted
 from r2n.grounding.store import Store
 from r2n.grounding.strategies import chosen_strategy
-from r2n.options import Options
+from r2n.options import OPTION_SECTIONS, Options
 from r2n.training.negatives import count_negatives, labelled_shares
 
 MANY_NEGATIVES = 200_000  # corruptions of all facts: above, one step over all of them takes seconds
@@ -84,6 +84,29 @@ def alternatives(problem: Problem, options: Options, *, has_encoders: bool = Fal
         made = _withdrawn(problem, options, made)
         found.append((_with_choices(options, made), tuple(made)))
     return found
+
+
+RECIPES = frozenset(["model.input", "model.reasoner", "model.rules"])  # choices that others belong to
+
+
+def lost_choices(problem: Problem, options: Options, made: Sequence[Choice], *, has_encoders: bool) -> str | None:
+    """What is chosen for a problem as it is, but not next to the options that somebody set for this training."""
+    sections = {name: (getattr(options, name), getattr(problem.options, name)) for name in OPTION_SECTIONS}
+    changed = [
+        f"{name}.{key}"
+        for name, (now, own) in sections.items()
+        for key in sorted(now.model_fields_set)
+        if key not in own.model_fields_set or getattr(now, key) != getattr(own, key)
+    ]
+    if not changed:
+        return None
+    kept = {*changed, *(choice.key for choice in made)}
+    own = alternatives(problem, problem.options, has_encoders=has_encoders)[0][1]
+    lost = [choice for choice in own if choice.key not in kept]
+    if not RECIPES & {choice.key for choice in lost}:
+        return None
+    values = ", ".join(f"{choice.key} = {choice.value}" for choice in lost)
+    return f"not chosen, because {', '.join(changed)} is set: {values}; set these too, or leave out what is set"
 
 
 def with_budget(chosen: Chosen, given: Options) -> Chosen:

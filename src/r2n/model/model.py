@@ -471,6 +471,9 @@ class Model:
         if self.network.paths is None:
             hint = 'train with grounding.strategy = "paths"'
             raise ConfigError("only networks along paths answer on another problem", hint=hint)
+        if not isinstance(problem, Problem):
+            hint = "make one of the facts: r2n.Problem.from_facts(facts, theory)"
+            raise ConfigError(f"{type(problem).__name__} is no Problem", hint=hint)
         knowledge = as_trained(problem.knowledge, self.options.grounding)
         networks = tuple(network.on_predicates(knowledge.base) for network in self.trained_networks)
         source = make_source(knowledge, self.options, self.progress, memory=self.memory)

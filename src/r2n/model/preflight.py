@@ -30,7 +30,8 @@ from r2n.grounding.strategies import (
     make_grounder,
     mean_neighbourhood,
 )
-from r2n.logic.theory import Rule
+from r2n.logic.formula import Variable
+from r2n.logic.theory import Rule, Theory
 from r2n.mining.mine import mine_rules
 from r2n.mining.searches import MiningOptions
 from r2n.model.memory import over_grids
@@ -59,6 +60,7 @@ def preflight_warnings(problem: Problem, options: Options) -> list[str]:
         found.append(f"training.with_valid{used}")
     found += [*_unlearned(problem, options), *_asked_closed(problem), *_without_negatives(problem, options)]
     found += assumed_false(problem.knowledge, options.training)
+    found += _loose_variables(problem.knowledge.theory)
     if options.model.reasoner == "paths" and options.model.rules == "layers" and problem.knowledge.theory.rules:
         count = counted(len(problem.knowledge.theory.rules), "rule")
         mixed = "model.rules = 'counted' mixes those in that are Horn"
@@ -71,6 +73,17 @@ def preflight_warnings(problem: Problem, options: Options) -> list[str]:
             found += [*_over_budget(store, options.grounding), *asked_in_bodies(problem, options)]
             found += _unreached(problem, store, options.grounding)
     return found
+
+
+def _loose_variables(theory: Theory) -> Iterator[str]:
+    """Variables that stand once in a rule, in its head: the rule speaks of every constant."""
+    for rule in theory.rules:
+        terms = [term for atom in rule.atoms for term in atom.terms]
+        heads = [term for position in rule.head_positions if rule.body for term in rule.atoms[position].terms]
+        for term in heads:
+            if isinstance(term, Variable) and terms.count(term) == 1:
+                what = f"rule '{rule.name}' concludes something of every {term.name}, which is in no other atom of it"
+                yield f"{what}: see whether the name of the variable is right"
 
 
 def _open_atoms(base: HerbrandBase, evidence: Evidence, *, true: bool = False) -> Codes:

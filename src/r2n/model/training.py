@@ -21,7 +21,7 @@ from r2n.datasets.benchmarks import load
 from r2n.errors import CheckpointError, ConfigError, R2NError, counted, refusing
 from r2n.files import take_away
 from r2n.model.calibration import calibrate, keep_calibration, read_calibration
-from r2n.model.choices import alternatives, choose_options, with_budget
+from r2n.model.choices import alternatives, choose_options, lost_choices, with_budget
 from r2n.model.model import Model
 from r2n.model.preflight import cost_warnings, mining_notes, preflight_warnings
 from r2n.model.processes import follows_elsewhere, together
@@ -393,6 +393,8 @@ def _with_choices(
     options, choices = with_budget(found[int(np.argmax(scores)) if scores else 0], spec.options)
     for choice in choices:
         notify("chosen", str(choice))
+    if lost := lost_choices(problem, spec.options, choices, has_encoders=bool(encoders)):
+        notify("warning", lost)
     for text in (*preflight_warnings(problem, options), *cost_warnings(problem, options)):
         notify("warning", text)
     for text in mining_notes(problem):

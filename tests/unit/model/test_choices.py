@@ -15,7 +15,14 @@ from r2n.data.problem import Problem
 from r2n.data.validation import contradictions
 from r2n.errors import ConfigError
 from r2n.logic.parser import parse_theory
-from r2n.model.choices import MINUTES, alternatives, choose_options, corrupted_positions, with_budget
+from r2n.model.choices import (
+    MINUTES,
+    alternatives,
+    choose_options,
+    corrupted_positions,
+    lost_choices,
+    with_budget,
+)
 from r2n.model.preflight import preflight_warnings
 from r2n.model.run import Run, prepare_run
 from r2n.options import Options
@@ -268,3 +275,18 @@ def test_a_training_has_most_minutes_unless_somebody_says_how_long(settled: str)
     options, choices = with_budget(choose_options(problem, Options()), Options())
     assert (choices[-1].key, options.training.minutes) == ("training.minutes", MINUTES)
     assert with_budget(choose_options(problem, own), own) == choose_options(problem, own)
+
+
+def test_choices_that_a_set_option_turns_off_are_named() -> None:
+    people = [f"p{i}" for i in range(40)]
+    facts = [("leaves", person, i % 3 == 0) for i, person in enumerate(people)]
+    problem = r2n.Problem.from_facts(facts, theory="domain person\npredicate leaves(person)")
+    set_options = problem.options.changed(["model.dim=16"])
+    made = choose_options(problem, set_options)[1]
+    lost = lost_choices(problem, set_options, made, has_encoders=False)
+    assert lost is not None
+    assert lost.startswith("not chosen, because model.dim is set: model.input = regression, ")
+    own = choose_options(problem, problem.options)[1]
+    assert lost_choices(problem, problem.options, own, has_encoders=False) is None
+    harmless = problem.options.changed(["training.minutes=1"])
+    assert lost_choices(problem, harmless, choose_options(problem, harmless)[1], has_encoders=False) is None

@@ -355,3 +355,14 @@ def test_check_and_train_say_it_before_the_work(tmp_path: Path) -> None:
     trained = CliRunner().invoke(app, ["train", str(tmp_path / "records"), *refused])
     assert trained.exit_code == 2
     assert trained.stderr.index("warning: the training takes") < trained.stderr.index("queries to validate on")
+
+
+@pytest.mark.parametrize(("head", "is_named"), [("leaves(y)", False), ("leaves(w)", True), ("leaves(x)", False)])
+def test_a_variable_of_the_head_alone_is_named(head: str, is_named: bool) -> None:
+    theory = f"""domain person
+        predicate manages(person, person) closed
+        predicate leaves(person)
+        rule follow: manages(x, y) & leaves(x) -> {head}"""
+    problem = Problem.from_facts([("manages", "ann", "bob"), ("leaves", "ann")], theory=theory)
+    found = [text for text in preflight_warnings(problem, problem.options) if "concludes something of every w" in text]
+    assert bool(found) == is_named
