@@ -15,14 +15,14 @@ import r2n
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "r2n"
 TRACKED = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False).stdout.splitlines()
-# 29,611 source lines before the defaults for every kind of problem, and grounding and explanations along paths.
+# 29,611 source lines before the defaults for every kind of problem and grounding along paths.
 MOST = {
-    "source lines": 33_380,
-    "code lines": 23_750,
+    "source lines": 33_291,
+    "code lines": 23_687,
     "files": 123,
-    "private functions called once": 220,
+    "private functions called once": 217,
     "import chain": 25,
-    "test lines": 39_500,
+    "test lines": 39_545,
     "public names": 16,
     "modules loaded by import r2n": 120,
 }

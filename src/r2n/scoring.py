@@ -438,27 +438,24 @@ class Mixture:
         else:
             logits = network.network_rows(predicate, position, given)
         if key not in self._known:
-            evidence = self.logits.evidence
-            true = evidence.atoms[evidence.truth]
+            true = self.logits.evidence.facts
             known, candidates = pattern.located(true[slice(*np.searchsorted(true, pattern.bounds))])
             order = np.argsort(known, kind="stable")
             self._known[key] = RowIndex.from_rows(known[order]), candidates[order]
         index, candidates = self._known[key]
         row, known = index.entries(rows)
         rules = rule_probabilities(model.counted, counts, rows)
-        tensor, popularity = (
-            torch.from_numpy(np.ascontiguousarray(logits)).to(rules.log_others),
-            self.popularity(pattern),
-        )
-        logs, totals = model.combination.mixed(tensor, (row, candidates[known]), rules, popularity, weighting)
+        tensor = torch.from_numpy(np.ascontiguousarray(logits)).to(rules.log_others)
+        parts = (row, candidates[known]), rules, self.popularity(pattern)
+        logs, totals = model.combination.mixed(tensor, *parts, weighting)
         self._keep(network, pattern, rows, totals)
         return logs.cpu().numpy()
 
     def popularity(self, pattern: QueryPattern) -> Float[Tensor, " candidates"]:
         """The log of each candidate's share of the known facts of a query pattern."""
-        evidence, (first, end) = self.logits.evidence, pattern.bounds
-        facts = evidence.atoms[slice(*np.searchsorted(evidence.atoms, [first, end]))]
-        facts = facts[evidence.truth[slice(*np.searchsorted(evidence.atoms, [first, end]))]]
+        evidence = self.logits.evidence
+        own = slice(*np.searchsorted(evidence.atoms, pattern.bounds))
+        facts = evidence.atoms[own][evidence.truth[own]]
         often = np.bincount(pattern.located(facts)[1], minlength=pattern.candidates) + FEWEST_OFTEN
         return torch.from_numpy(np.log(often / often.sum())).float()
 

@@ -250,16 +250,9 @@ def mine(
     as_json: ui.JsonOption = False,
 ) -> None:
     """Mine rules and constraints from the training facts of a problem: a theory file with weights."""
-    options = MiningOptions(
-        max_length,
-        max_rules,
-        min_support,
-        min_confidence,
-        constants,
-        seconds,
-        seed=seed,
-        constant_length=constant_length,
-    )
+    given = max_length, max_rules, min_support, min_confidence, constants, seconds
+    longer = {"constant_length": constant_length, "min_length": min_length, "max_constant_rules": max_constant_rules}
+    options = MiningOptions(*given, seed=seed, **longer)
     if not 0 <= max_exceptions <= 1:
         raise ConfigError(f"--max-exceptions is {max_exceptions}", hint="give a share from 0 to 1")
     if out is not None:

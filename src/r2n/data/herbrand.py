@@ -85,6 +85,11 @@ class HerbrandBase:
                 arguments[index == i, position] = self.language.members(predicate.domains[position])[inside]
         return index, arguments
 
+    def predicates(self, *parts: Codes) -> tuple[Predicate, ...]:
+        """The predicates of some atoms, each once, in the order of the language."""
+        distinct = np.unique([i for part in parts for i in np.unique(self.decode(part)[0])])
+        return tuple(self.language.predicates[int(i)] for i in distinct)
+
     def parts(self, codes: Codes) -> list[tuple[str, tuple[str, ...]]]:
         """The predicate of each atom and its constants, by their names."""
         index, arguments = self.decode(codes)

@@ -26,7 +26,7 @@ from r2n.data.records import OnError, PostgresTable, check_file, is_postgres
 from r2n.data.tables import Table, read_facts, unusual_first_rows
 from r2n.data.text_tables import read_lines
 from r2n.errors import ConfigError, DataError, Location, counted, first_names, nearest
-from r2n.logic.language import Language
+from r2n.logic.language import Language, Predicate
 from r2n.logic.parser import parse_theory, read_theory, read_utf8
 from r2n.logic.theory import Theory
 from r2n.options import GroundingOptions, ModelOptions, Options, Section, TrainingOptions, Whole, as_tuple, option_error
@@ -435,6 +435,11 @@ class Problem:
     def atoms(self) -> Int64[np.ndarray, " atoms"]:
         """Codes of the evidence and of all queries, sorted and distinct."""
         return union(self.train.atoms, *(part.atoms for part in self.queries.values()))
+
+    @cached_property
+    def asked_predicates(self) -> tuple[Predicate, ...]:
+        """The predicates of the queries."""
+        return self.knowledge.base.predicates(*(part.atoms for part in self.queries.values()))
 
 
 def asked_positions(

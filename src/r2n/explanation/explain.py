@@ -421,7 +421,7 @@ class Row:
         _, entries = every.index.entries(np.array([row]))
         network = member.by(NETWORK_ALONE).rows(index, position, every.pattern.given(np.array([row])))[0]
         codes, evidence = row + every.pattern.stride * np.arange(every.pattern.candidates), member.evidence
-        known = np.flatnonzero(np.isin(codes, evidence.atoms[evidence.truth]))
+        known = np.flatnonzero(np.isin(codes, evidence.facts))
         return cls(_entries(every, entries, row), row, candidate, network, known)
 
     def entries(self, code: int, rule: int) -> Bool[np.ndarray, " entries"]:

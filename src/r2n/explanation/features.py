@@ -170,9 +170,9 @@ def channel_weights(model: R2N, batch: GraphBatch, constants: Int64[np.ndarray, 
 
 def _name(channel: nn.Module) -> str:
     assert isinstance(channel, Channel)
-    kind = (
-        {"word": "words", "char": "characters"}[channel.bags.token] if isinstance(channel, WordChannel) else "vectors"
-    )
+    kind = "vectors"
+    if isinstance(channel, WordChannel):
+        kind = "words" if channel.bags.token == "word" else "characters"
     return f"{channel.domain} {'features' if isinstance(channel, ModuleChannel) else kind}"
 
 

@@ -90,7 +90,8 @@ def chained(rule: Rule, others: Sequence[Rule]) -> Iterator[Rule]:
             taken, names = set(rule.variables), dict[str, Term](zip(given, atom.terms, strict=True))
             fresh = (Variable(f"v{k}") for k in count() if f"v{k}" not in taken)
             names |= {name: next(fresh) for name in other.variables if name not in names}
-            inner = [(_renamed(other.atoms[part.position], names), part.positive) for part in other.body]
+            parts = [(other.atoms[part.position], part.positive) for part in other.body]
+            inner = [(Atom(a.predicate, tuple(_of(term, names) for term in a.terms)), sign) for a, sign in parts]
             guards = (*rule.guards, *(Unequal(*(_of(t, names) for t in (g.left, g.right))) for g in other.guards))
             made = _made(rule, (*body[:i], *inner, *body[i + 1 :]), head, guards)
             yield from (replace(new, name=f"{rule.name}, {other.name}") for new in made)
@@ -104,10 +105,6 @@ def _head(rule: Rule) -> Signed:
 
 def _of(term: Term, names: Mapping[str, Term]) -> Term:
     return names[term.name] if isinstance(term, Variable) else term
-
-
-def _renamed(atom: Atom, names: Mapping[str, Term]) -> Atom:
-    return Atom(atom.predicate, tuple(_of(term, names) for term in atom.terms))
 
 
 def is_mirror(rule: Rule) -> bool:
@@ -173,8 +170,8 @@ class DecidedAtoms:
         if not self.is_symmetric:
             return store, store
         base, evidence = self.knowledge.base, self.knowledge.evidence
-        first, end = base.offsets[(index := base.language.predicate_index(self.predicate.name)) : index + 2]
-        part = slice(*np.searchsorted(evidence.atoms, [first, end]))
+        index = base.language.predicate_index(self.predicate.name)
+        part = slice(*np.searchsorted(evidence.atoms, base.offsets[index : index + 2]))
         own = base.decode(evidence.atoms[part])[1][:, :2]
         mirrored = base.encode(self.predicate, own[:, ::-1])
         new = (mirrored >= 0) & ~np.isin(mirrored, evidence.atoms)

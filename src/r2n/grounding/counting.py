@@ -384,7 +384,7 @@ class RuleCounts:
     def is_fact(self) -> Bool[np.ndarray, " entries"]:
         """Whether each entry's atom is known to be true."""
         evidence = self.store.knowledge.evidence
-        return are_among(self.codes, evidence.atoms[evidence.truth])
+        return are_among(self.codes, evidence.facts)
 
     @cached_property
     def confidences(self) -> Float64[np.ndarray, " rules"]:
@@ -398,12 +398,9 @@ class RuleCounts:
             return self._by_pattern[predicate, position]
         pattern = QueryPattern.from_base(self.base, predicate, position)
         part = slice(*np.searchsorted(self.codes, self.base.offsets[pattern.predicate : pattern.predicate + 2]))
-        rows, candidates = pattern.located(self.codes[part])
-        order = np.argsort(rows, kind="stable")  # places ascend within a row already
-        columns = (column[order] for column in (candidates, self.rule[part], self.counts[part], self.is_fact[part]))
-        found = self._by_pattern[predicate, position] = PatternCounts(
-            pattern, RowIndex.from_rows(rows[order]), *columns, order=order
-        )
+        columns = self.rule[part], self.counts[part], self.is_fact[part]
+        found = _pattern_counts(pattern, *pattern.located(self.codes[part]), *columns)
+        self._by_pattern[predicate, position] = found
         return found
 
     def left_out(self, predicate: int, position: int) -> LeftOut:
@@ -442,7 +439,7 @@ class RuleCounts:
         row[counts.order] = np.arange(len(counts.order))
         for j, rule in enumerate(self.rules):
             own = self.inverse[self.starts[j] : self.starts[j + 1]]
-            if not len(own) or rule.atoms[rule.head_positions[0]].predicate != name or not _in_body(rule, name):
+            if not len(own) or rule.atoms[rule.head_positions[0]].predicate != name or name not in rule.body_predicates:
                 continue
             codes, chain = self.codes[own], as_chain(self.store.knowledge, rule)
             found = iter([self.grounded[j][position]]) if chain is None else self._through_chain(chain, position)
@@ -503,10 +500,8 @@ class RowCounts:
         counted = self._counted(pattern, new)
         if found is not None:
             columns = (np.concatenate([getattr(part, name) for part in (found, counted)]) for name in COLUMNS)
-            every = np.concatenate(
-                [np.repeat(part.index.rows, np.diff(part.index.starts)) for part in (found, counted)]
-            )
-            counted = _pattern_counts(pattern, every, *columns)
+            every = [np.repeat(part.index.rows, np.diff(part.index.starts)) for part in (found, counted)]
+            counted = _pattern_counts(pattern, np.concatenate(every), *columns)
         self._rows[predicate, position] = asked + 1, np.union1d(known, new), counted
         return counted
 
@@ -524,7 +519,7 @@ class RowCounts:
         codes, counts = (np.concatenate([np.zeros(0, np.int64), *(part[i] for part in parts)]) for i in (0, 1))
         rule = np.repeat(np.array(numbers, np.int64), [len(own) for own, _, _ in parts])
         evidence = self.store.knowledge.evidence
-        is_fact = are_among(codes, evidence.atoms[evidence.truth])
+        is_fact = are_among(codes, evidence.facts)
         return _pattern_counts(pattern, *pattern.located(codes), rule, counts, is_fact)
 
     @cached_property
@@ -574,10 +569,6 @@ def _smallest(count: int) -> type[np.integer]:
     return np.int32 if count < 2**31 else np.int64
 
 
-def _in_body(rule: Rule, predicate: str) -> bool:
-    return any(rule.atoms[literal.position].predicate == predicate for literal in rule.body)
-
-
 def _coded(base: HerbrandBase, name: str, columns: list[np.ndarray], rows: np.ndarray, counts: np.ndarray) -> _Through:
     """The codes of the atoms of a predicate with these columns, those that exist, between their rows and counts."""
     codes = base.encode_columns(base.language.predicate(name), columns)
@@ -608,7 +599,7 @@ def _rule_counts(
             concluded, number = np.unique(atoms[:, position], return_counts=True)
             inside = slice(None) if some is None else are_among(some[0].located(concluded)[0], some[1])
             parts: Iterator[tuple[np.ndarray, ...]] = iter([(concluded[inside], number[inside])])
-            if some is None and _in_body(rule, head.predicate):
+            if some is None and head.predicate in rule.body_predicates:
                 predicate = store.language.predicate_index(head.predicate)
                 patterns = [QueryPattern.from_base(base, predicate, i) for i in range(len(head.terms))]
                 through = tuple(_through_grounded(store, rule, atoms, pattern) for pattern in patterns)

@@ -43,7 +43,7 @@ class FactIndex:
     @classmethod
     def from_evidence(cls, base: HerbrandBase, evidence: Evidence) -> "FactIndex":
         """Of all true facts; those of reciprocal predicates are there if the language has them."""
-        predicates, arguments = base.decode(evidence.atoms[evidence.truth])
+        predicates, arguments = base.decode(evidence.facts)
         binary = np.array([len(shape) == 2 for shape in base.shapes], bool)[predicates]
         constants = len(base.language.constants)
         return cls.from_facts(predicates[binary], arguments[binary], constants, reciprocal_predicates(base.language))

@@ -143,8 +143,8 @@ def chosen_strategy(
     if not best:
         return ("full" if full.count <= MOST_GROUND_RULES else "known-body"), reason
     sizes = {name: size.count for name, (size, share) in found.items() if share >= AS_MANY * best}
-    asked = {store.language.predicates[i].name for i in np.unique(store.base.decode(queries)[0])}
-    in_bodies = any(rule.atoms[literal.position].predicate in asked for rule in rules for literal in rule.body)
+    asked = {predicate.name for predicate in store.base.predicates(queries)}
+    in_bodies = any(not asked.isdisjoint(rule.body_predicates) for rule in rules)
     preferred = "backward" if in_bodies else "known-body"
     return min(sizes, key=lambda name: sizes[name] * (1 if name == preferred else MUCH_MORE)), reason
 

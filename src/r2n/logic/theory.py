@@ -107,6 +107,11 @@ class Rule:
         return bool(self.body) and isinstance(self.formula, Implies) and isinstance(self.formula.head, Atom)
 
     @property
+    def body_predicates(self) -> tuple[str, ...]:
+        """The predicates of the body, each once."""
+        return tuple(dict.fromkeys(self.atoms[literal.position].predicate for literal in self.body))
+
+    @property
     def head_positions(self) -> tuple[int, ...]:
         """Positions of the consequent's atoms; all positions where there is no body."""
         if self.body and isinstance(self.formula, Implies):

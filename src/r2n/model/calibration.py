@@ -91,9 +91,12 @@ def calibrate(run: Run) -> Calibrated | None:
 
 def _drawn(run: Run, logits: AtomLogits, *, has_rows: bool) -> tuple[Evidence, np.ndarray, str]:
     """True validation facts, with atoms that are taken for false, the weights of all, and words for them."""
-    found, weights = (_with_candidates if has_rows else _with_corruptions)(run, logits)
-    facts, (noun, of) = int(found.truth.sum()), ("candidate", "their rows") if has_rows else ("corruption", "them")
-    return found, weights, f"{counted(facts, 'validation fact')} and {counted(len(found) - facts, noun)} of {of}"
+    codes, share = (_with_candidates if has_rows else _with_corruptions)(run, logits)
+    asked, back = np.unique(codes, return_inverse=True)
+    truth, stands_for = np.isin(asked, run.problem.valid.atoms), np.bincount(back, share, len(asked))
+    facts, (noun, of) = int(truth.sum()), ("candidate", "their rows") if has_rows else ("corruption", "them")
+    words = f"{counted(facts, 'validation fact')} and {counted(len(asked) - facts, noun)} of {of}"
+    return Evidence(asked, truth), stands_for / (stands_for[truth].mean() if truth.any() else 1.0), words
 
 
 def _in_bounds(fitted: Calibrated, run: Run, logits: AtomLogits, facts: Codes) -> Calibrated:
@@ -140,7 +143,7 @@ def query_groups(base: HerbrandBase, atoms: Codes, truth: np.ndarray) -> np.ndar
     return np.where(is_large, constants + first[:, 0], group)
 
 
-def _with_corruptions(run: Run, logits: AtomLogits) -> tuple[Evidence, np.ndarray]:
+def _with_corruptions(run: Run, logits: AtomLogits) -> tuple[Codes, np.ndarray]:
     """Validation facts and those of their corruptions that training would ask, with for how many atoms each stands.
 
     Corruptions are drawn, none twice, and stand for a share of all candidates; a fact stands for one atom. Those of a
@@ -149,7 +152,6 @@ def _with_corruptions(run: Run, logits: AtomLogits) -> tuple[Evidence, np.ndarra
     base, options, generator = run.problem.knowledge.base, run.options, np.random.default_rng(0)
     valid, train = run.problem.valid.atoms, run.problem.train
     most = MOST_FACTS if logits.model.counted is None else MOST_SCORES // (4 * CORRUPTIONS * _widest(base))
-    most = most if logits.model.paths is None else MOST_RANKED  # each corruption is grounded for itself
     facts = valid[drawn(len(valid), max(1, min(MOST_FACTS, most)), 0)]
     known = np.concatenate([valid, train.facts])
     atoms, weights = [np.zeros(0, np.int64)], [np.zeros(0)]
@@ -161,9 +163,7 @@ def _with_corruptions(run: Run, logits: AtomLogits) -> tuple[Evidence, np.ndarra
             atoms += [some.facts, some.atoms.ravel()]
             weights += [np.ones(len(some.facts)), np.full(some.atoms.size, len(members) / some.atoms.shape[1])]
     codes, share = np.concatenate(atoms), np.concatenate(weights)
-    asked, back = np.unique(codes[codes >= 0], return_inverse=True)
-    truth, stands_for = np.isin(asked, valid), np.bincount(back, share[codes >= 0], len(asked))
-    return Evidence(asked, truth), stands_for / (stands_for[truth].mean() if truth.any() else 1.0)
+    return codes[codes >= 0], share[codes >= 0]
 
 
 def _rows_of_facts(run: Run, logits: AtomLogits, most: int) -> Iterator[tuple[Codes, np.ndarray, np.ndarray]]:
@@ -186,25 +186,22 @@ def _rows_of_facts(run: Run, logits: AtomLogits, most: int) -> Iterator[tuple[Co
                     yield codes[is_open], scores[is_open], are_among(codes[is_open], valid)
 
 
-def _with_candidates(run: Run, logits: AtomLogits) -> tuple[Evidence, np.ndarray]:
+def _with_candidates(run: Run, logits: AtomLogits) -> tuple[Codes, np.ndarray]:
     """Validation facts and candidates of their rows, with for how many each stands.
 
     Of each row these are all validation facts, those with the highest logits (`FIRST`), and some of the others.
     """
     generator, widest = np.random.default_rng(0), _widest(run.problem.knowledge.base)
-    atoms, weights, truths = [np.zeros(0, np.int64)], [np.zeros(0)], [np.zeros(0, bool)]
+    atoms, weights = [np.zeros(0, np.int64)], [np.zeros(0)]
     most = min(MOST_FACTS, MOST_SCORES // (2 * (FIRST + CORRUPTIONS) * widest))
     for codes, scores, truth in _rows_of_facts(run, logits, most):
         false = np.flatnonzero(~truth)[np.argsort(-scores[~truth], kind="stable")]
         some = generator.permutation(false[FIRST:])[:CORRUPTIONS]
         chosen = [np.flatnonzero(truth), false[:FIRST], some]
         atoms += [codes[part] for part in chosen]
-        truths += [truth[part] for part in chosen]
         shares = (1.0, 1.0, len(false[FIRST:]) / max(1, len(some)))
         weights += [np.full(len(part), share) for part, share in zip(chosen, shares, strict=True)]
-    asked, first, back = np.unique(np.concatenate(atoms), return_index=True, return_inverse=True)
-    truth, stands_for = np.concatenate(truths)[first], np.bincount(back, np.concatenate(weights), len(asked))
-    return Evidence(asked, truth), stands_for / (stands_for[truth].mean() if truth.any() else 1.0)
+    return np.concatenate(atoms), np.concatenate(weights)
 
 
 def _widest(base: HerbrandBase) -> int:

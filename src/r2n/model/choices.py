@@ -47,9 +47,9 @@ Chosen = tuple[Options, tuple[Choice, ...]]
 """Options with what nobody set chosen, and the choices made."""
 
 
-def choose_options(problem: Problem, options: Options, *, has_encoders: bool = False) -> Chosen:
+def choose_options(problem: Problem, options: Options) -> Chosen:
     """The first of the `alternatives`."""
-    return alternatives(problem, options, has_encoders=has_encoders)[0]
+    return alternatives(problem, options)[0]
 
 
 def alternatives(problem: Problem, options: Options, *, has_encoders: bool = False) -> list[Chosen]:
@@ -67,7 +67,9 @@ def alternatives(problem: Problem, options: Options, *, has_encoders: bool = Fal
         recipes = [(*first, *_for_labels(problem, options, has_encoders=has_encoders))]
     else:
         negatives = count_negatives(problem.knowledge.base, problem.knowledge.evidence, options.training)
-        recipes, is_chained = [(*first, *_for_rows(problem, options))], _asks_for_chains(problem)
+        recipes, names = [(*first, *_for_rows(problem, options))], {part.name for part in problem.asked_predicates}
+        # where a rule concludes from what is asked, one answer may rest on others, which counting does not see
+        is_chained = any(not names.isdisjoint(rule.body_predicates) for rule in problem.knowledge.theory.rules)
         if negatives <= MANY_NEGATIVES and is_chained:
             by_layers = (*first, *_for_labels(problem, options, has_encoders=has_encoders))
             recipes = [*recipes, by_layers] if "valid" in problem.queries else [by_layers]
@@ -91,17 +93,6 @@ def with_budget(chosen: Chosen, given: Options) -> Chosen:
         return chosen
     budget = Choice("training.minutes", MINUTES, "the most that a network is trained")
     return _with_choices(options, [budget]), (*choices, budget)
-
-
-def _asks_for_chains(problem: Problem) -> bool:
-    """Whether a rule concludes from what is asked: then one answer may rest on others, which counting does not see."""
-    base = problem.knowledge.base
-    asked = np.unique(np.concatenate([base.decode(queries.atoms)[0] for queries in problem.queries.values()]))
-    names = {base.language.predicates[i].name for i in asked.tolist()}
-    bodies = (
-        {rule.atoms[literal.position].predicate for literal in rule.body} for rule in problem.knowledge.theory.rules
-    )
-    return any(names & body for body in bodies)
 
 
 def _with_choices(options: Options, choices: list[Choice]) -> Options:
@@ -211,19 +202,13 @@ def _for_paths(problem: Problem, options: Options) -> Iterator[Choice]:
     if "epochs" not in options.training.model_fields_set:
         yield Choice("training.minutes", MINUTES_ALONG_PATHS, "more minutes are better")
         yield Choice("training.epochs", 100_000, "the minutes say when to stop")
-    joined = _joined_pairs(problem)
-    if joined == 0.0:
-        yield Choice("training.leave_out", "pair", "no fact of the training joins the constants of a validation query")
-
-
-def _joined_pairs(problem: Problem) -> float | None:
-    """The share of validation queries whose two constants some training fact joins; None if there is no such query."""
-    base, pairs = problem.knowledge.base, list[set[tuple[int, int]]]()
-    for atoms in (problem.train.atoms[problem.train.truth], problem.valid.atoms[problem.valid.truth]):
-        arguments = base.decode(atoms)[1]
+    pairs = list[set[tuple[int, int]]]()
+    for atoms in (problem.train.facts, problem.valid.facts):
+        arguments = knowledge.base.decode(atoms)[1]
         binary = arguments[(arguments >= 0).sum(axis=1) == 2][:, :2]
         pairs.append(set(map(tuple, np.sort(binary, axis=1).tolist())))
-    return len(pairs[0] & pairs[1]) / len(pairs[1]) if pairs[1] else None
+    if pairs[1] and not pairs[0] & pairs[1]:
+        yield Choice("training.leave_out", "pair", "no fact of the training joins the constants of a validation query")
 
 
 def _for_labels(problem: Problem, options: Options, *, has_encoders: bool) -> Iterator[Choice]:
@@ -251,30 +236,18 @@ def _for_labels(problem: Problem, options: Options, *, has_encoders: bool) -> It
     if reads_rules and not is_without and not options.grounding.model_fields_set & {"strategy", "kept"}:
         knowledge = as_trained(problem.knowledge, options.grounding)
         sampling = training.model_copy(update={"labels_only": labels_only})
-        open_atoms = problem.train.atoms[~closed_atoms(knowledge.base, problem.train.atoms)]
-        asked = open_atoms
-        if len(problem.valid):
-            asked = problem.valid.atoms[~closed_atoms(knowledge.base, problem.valid.atoms)]
-        atoms = len(open_atoms) + count_negatives(knowledge.base, knowledge.evidence, sampling)
+        parts = (problem.train.atoms, problem.valid.atoms)
+        train, valid = (atoms[~closed_atoms(knowledge.base, atoms)] for atoms in parts)
+        asked = valid if len(problem.valid) else train
+        atoms = len(train) + count_negatives(knowledge.base, knowledge.evidence, sampling)
         store = Store(knowledge, asks_closed=training.reads_closed)
         believes = is_read_off and bool(problem.knowledge.features)
         yield Choice("grounding.strategy", *chosen_strategy(store, asked, options.grounding, atoms, believes=believes))
 
 
 ATTRIBUTE_OPTIONS = frozenset(
-    [
-        "input",
-        "layers",
-        "reasoner",
-        "aggregation",
-        "residual",
-        "evidence_input",
-        "input_score",
-        "dim",
-        "rules",
-        "output",
-    ]
-)
+    ["input", "layers", "reasoner", "aggregation", "residual", "evidence_input", "input_score", "dim"]
+) | {"rules", "output"}
 PRIOR = 0.5  # the share of true atoms of a predicate without false ones
 PRECISION = 2.0  # of the belief, in labels, that a rule has no weight
 MOST_VALUES = 50  # constants that a functional predicate gives to others
@@ -292,11 +265,10 @@ def _reads_off_attributes(problem: Problem, options: Options, *, of_pairs: bool 
     )
     if settled or any(rule.is_implicit for rule in knowledge.theory.rules):
         return False
-    codes = np.concatenate([knowledge.evidence.atoms, *(queries.atoms for queries in problem.queries.values())])
-    asked = np.unique(base.decode(codes[~closed_atoms(base, codes)])[0]).tolist()
+    asked = base.predicates(problem.atoms[~closed_atoms(base, problem.atoms)])
     described = {name for name, features in knowledge.features.items() if len(features)}
     decided = decided_predicates(problem)
-    for predicate in (base.language.predicates[i] for i in asked):
+    for predicate in asked:
         is_value = predicate.functional and len(base.language.members(predicate.domains[-1])) <= MOST_VALUES
         are_described = all(domain.name in described for domain in predicate.domains)
         is_read = of_pairs and (predicate.name in decided or (predicate.arity == 2 and are_described))
@@ -316,15 +288,13 @@ def _for_attributes(problem: Problem, options: Options) -> Iterator[Choice]:
     """A regression on features, and reasoning layers that read what is known instead of learned vectors."""
     why = "attributes are asked for: constants are read by their features and by what is known of them"
     yield Choice("model.input", "regression", why)
+    base, evidence, reason = problem.knowledge.base, problem.knowledge.evidence, None
+    asked = base.predicates(problem.atoms[~closed_atoms(base, problem.atoms)])
     if not problem.knowledge.theory.rules:
-        yield Choice("model.reasoner", "none", "there is no rule")
-        yield Choice("training.epochs", 1, "the regression is fitted before the training")
-        return
-    base, evidence = problem.knowledge.base, problem.knowledge.evidence
-    codes = np.concatenate([problem.train.atoms, *(queries.atoms for queries in problem.queries.values())])
-    asked = np.unique(base.decode(codes[~closed_atoms(base, codes)])[0]).tolist()
-    if {base.language.predicates[i].name for i in asked} <= decided_predicates(problem):
+        reason = "there is no rule"
+    elif {predicate.name for predicate in asked} <= decided_predicates(problem):
         reason = "the regression counts how many ground clauses decide each atom"
+    if reason is not None:
         yield Choice("model.reasoner", "none", reason)
         yield Choice("training.epochs", 1, "the regression is fitted before the training")
         return
@@ -336,7 +306,6 @@ def _for_attributes(problem: Problem, options: Options) -> Iterator[Choice]:
     yield Choice("training.semantic_weight", 0.0, "labels alone are learned")
     yield Choice("training.learning_rate", 0.05, "few weights are learned")
     yield Choice("training.epochs", 100, "few weights are learned, and need nothing that stops them")
-    base, evidence = problem.knowledge.base, problem.knowledge.evidence
     if (labelled_shares(base, evidence, PRIOR) < 1).any():
         why = "nothing is labelled false: unlabelled items are no negatives, and how many are true is not known"
         yield Choice("training.prior", PRIOR, why)

@@ -345,7 +345,7 @@ class Model:
         if found.is_refused.any():
             raise self.no_answer(found.atoms[found.is_refused])
         ranked = found.ranked()
-        predicates = {self.base.language.predicates[i].name for i in np.unique(self.base.decode(ranked.atoms)[0])}
+        predicates = {predicate.name for predicate in self.base.predicates(ranked.atoms)}
         return replace(ranked, columns=self.argument_names(predicates), asked=len(found))
 
     def argument_names(self, predicates: Iterable[str]) -> tuple[str, ...]:
@@ -358,9 +358,8 @@ class Model:
 
     def probabilities(self, codes: Codes, logits: Float64[np.ndarray, " atoms"]) -> Float64[np.ndarray, " atoms"]:
         """That atoms with these logits are true, by the calibration."""
-        return probabilities(
-            self.calibration, self.scores, codes, logits, base=self.base, known=self.problem.train.facts
-        )
+        known = self.problem.train.facts
+        return probabilities(self.calibration, self.scores, codes, logits, base=self.base, known=known)
 
     def _believed(self, answers: Answers) -> Answers:
         """With the networks' probabilities: they may depend on whole rows, and are computed for what is shown."""
@@ -475,15 +474,8 @@ class Model:
         knowledge = as_trained(problem.knowledge, self.options.grounding)
         networks = tuple(network.on_predicates(knowledge.base) for network in self.trained_networks)
         source = make_source(knowledge, self.options, self.progress, memory=self.memory)
-        changed = ChangedProblem.from_problem(problem)
-        return replace(
-            self,
-            changed=changed,
-            trained_networks=networks,
-            trained_knowledge=knowledge,
-            trained_source=source,
-            folder=None,
-        )
+        trained = {"trained_networks": networks, "trained_knowledge": knowledge, "trained_source": source}
+        return replace(self, changed=ChangedProblem.from_problem(problem), folder=None, **trained)
 
     def with_facts(
         self, facts: Given, *, domains: Mapping[str, Iterable[str]] = NOTHING, features: GivenFeatures | None = None

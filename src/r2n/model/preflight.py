@@ -61,9 +61,8 @@ def preflight_warnings(problem: Problem, options: Options) -> list[str]:
     found += assumed_false(problem.knowledge, options.training)
     if options.model.reasoner == "paths" and options.model.rules == "layers" and problem.knowledge.theory.rules:
         count = counted(len(problem.knowledge.theory.rules), "rule")
-        found.append(
-            f"{count} of the theory left out along paths; model.rules = 'counted' mixes those in that are Horn"
-        )
+        mixed = "model.rules = 'counted' mixes those in that are Horn"
+        found.append(f"{count} of the theory left out along paths; {mixed}")
     if options.model.has_layers and problem.knowledge.theory.rules:
         store = Store(as_trained(problem.knowledge, options.grounding), asks_closed=options.training.reads_closed)
         found += _ungrounded(problem, store, options)
@@ -103,7 +102,7 @@ def _asked_closed(problem: Problem) -> Iterator[str]:
     for split, queries in problem.queries.items():
         closed = queries.atoms[closed_atoms(base, queries.atoms)]
         if len(closed):
-            names = ", ".join(base.language.predicates[i].name for i in np.unique(base.decode(closed)[0]))
+            names = ", ".join(predicate.name for predicate in base.predicates(closed))
             asked = f"{len(closed):,} of {counted(len(queries), 'query', 'queries')} '{split}'"
             false = f"what is no fact of {names} is false; take 'closed' from its declaration where that is not so"
             yield f"{asked} {'is' if len(closed) == 1 else 'are'} closed: {false}"
@@ -203,8 +202,7 @@ def mining_notes(problem: Problem) -> list[str]:
         return []
     chains = [chain for rule in rules if (chain := as_chain(knowledge, rule))]
     given = {(read.head, read.steps, read.is_reversed) for chain in chains for read in (chain, chain.backwards())}
-    asked = {i for part in problem.queries.values() for i in knowledge.base.decode(part.atoms)[0].tolist()}
-    heads = {knowledge.language.predicates[i].name for i in asked}
+    heads = {predicate.name for predicate in problem.asked_predicates}
     options = MiningOptions(seconds=MINING_SECONDS, min_confidence=STRONG_CONFIDENCE, min_support=STRONG_SUPPORT)
     mined = ((part.rule, as_chain(knowledge, part.rule)) for part in mine_rules(knowledge, options).rules)
     new = [
@@ -264,11 +262,8 @@ def asked_in_bodies(problem: Problem, options: Options) -> Iterator[str]:
     is_left_out = options.training.batch_size is not None and options.training.leave_one_out is not False
     if options.grounding.strategy != "known-body" or is_left_out:
         return
-    base, rules = problem.knowledge.base, problem.knowledge.theory.rules
-    indices = {i for part in problem.queries.values() for i in np.unique(base.decode(part.atoms)[0]).tolist()}
-    asked = {base.language.predicates[i].name for i in indices}
-    bodies = ((rule.name, dict.fromkeys(rule.atoms[part.position].predicate for part in rule.body)) for rule in rules)
-    found = ((name, [predicate for predicate in body if predicate in asked]) for name, body in bodies)
+    rules, asked = problem.knowledge.theory.rules, {predicate.name for predicate in problem.asked_predicates}
+    found = ((rule.name, [name for name in rule.body_predicates if name in asked]) for rule in rules)
     if held := [f"{name}: {', '.join(predicates)}" for name, predicates in found if predicates]:
         yield (
             f"{len(held):,} of {counted(len(rules), 'rule')} {'has' if len(held) == 1 else 'have'} a predicate that is"
@@ -286,7 +281,7 @@ def _unreached(problem: Problem, store: Store, options: GroundingOptions) -> Ite
     for split, queries in problem.queries.items():
         step = max(1, len(queries) // MOST_TRIED) if options.strategy == "backward" else 1
         asked = queries.atoms[::step]
-        in_rules = [knowledge.language.predicates[i].name in names for i in np.unique(knowledge.base.decode(asked)[0])]
+        in_rules = [predicate.name in names for predicate in knowledge.base.predicates(asked)]
         grounding = _tried(store, asked, options) if any(in_rules) and options.strategy != "full" else None
         is_reached = any(in_rules) if grounding is None else are_among(asked, grounding.atoms).any()
         if len(queries) and not is_reached:

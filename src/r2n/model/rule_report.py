@@ -369,9 +369,8 @@ def rule_report(
             why += f"; in training they acted on the outputs (training.regularisation = {training.regularisation})"
         unread = tuple(RuleAccount(rule, "implicit" if rule.is_implicit else "explicit") for rule in rules.values())
         if trained.network.atom_embedding.reads_facts:
-            why = (
-                "the input layer counts the ground rules that decide an atom: r2n explain RUN ATOM shows their effects"
-            )
+            what = "the input layer counts the ground rules that decide an atom"
+            why = f"{what}: r2n explain RUN ATOM shows their effects"
         why = why if rules else "the theory has no rules"
         return RuleReport(trained.problem.name, None, 0, None, None, None, unread, notes=(why,))
     switches, notes = _switches(trained, split)

@@ -2,7 +2,7 @@
 
 import os
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -183,9 +183,7 @@ def evaluate_split(
 
 def suggested_position(problem: Problem) -> str:
     """Which position seems to be asked, in a sentence; empty where domains or facts do not tell them apart."""
-    base = problem.knowledge.base
-    asked = {i for part in problem.queries.values() for i in np.unique(base.decode(part.atoms)[0]).tolist()}
-    domains = {base.language.predicates[i].domains for i in asked}
+    domains = {predicate.domains for predicate in problem.asked_predicates}
     positions = corrupted_positions(problem.knowledge) or ()
     if len(domains) != 1 or len(positions) != 1 or len(set(both := domains.pop())) != 2:
         return ""
@@ -338,7 +336,7 @@ class Run:
         found = []
         for split, queries in self.problem.queries.items():
             asked = queries.atoms[np.isin(queries.atoms, false) & ~closed_atoms(knowledge.base, queries.atoms)]
-            predicates = [knowledge.language.predicates[i] for i in np.unique(knowledge.base.decode(asked)[0])]
+            predicates = knowledge.base.predicates(asked)
             advice = self._fewer_corruptions(predicates, is_ranking=bool(queries.truth.all()))
             if advice:
                 found.append(
@@ -347,7 +345,7 @@ class Run:
                 )
         return found
 
-    def _fewer_corruptions(self, predicates: list[Predicate], *, is_ranking: bool) -> str:
+    def _fewer_corruptions(self, predicates: Sequence[Predicate], *, is_ranking: bool) -> str:
         """What to set or to label so that fewer queries of some predicates are asked as false; "" for nothing."""
         knowledge, training = self.problem.knowledge, self.options.training
         labels, advice = labelled_predicates(knowledge), list[str]()
@@ -441,7 +439,7 @@ def _run_of_seed(made: _Made, seed: int, encoders: Encoders, progress: Progress,
         model, batches, evidence, training, rule_batches=rule_batches, validate=validate, finalize=finalize, seed=seed
     )
     if isinstance(embedding, Regression):
-        trainer.validate_untrained()
+        trainer.validated()  # its input layer is fitted: untrained, it may be the best
     return Run(problem, options, seed, knowledge, source, trainer, encoders, memory)
 
 

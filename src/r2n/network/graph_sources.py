@@ -250,7 +250,7 @@ class GroundedOnDemand(GraphSource):
     def known_in_bodies(self) -> frozenset[str]:
         """Those in bodies, if the strategy asks whether bodies are known."""
         rules = self.store.knowledge.theory.rules if self.grounder.reads_evidence else ()
-        return frozenset(rule.atoms[literal.position].predicate for rule in rules for literal in rule.body)
+        return frozenset(name for rule in rules for name in rule.body_predicates)
 
     def around(self, atoms: Codes, *, steps: int | None = None, without: Codes | None = None) -> FactorGraph:
         """The graph of these atoms."""
@@ -301,7 +301,7 @@ class Paths(GraphSource):
             evidence = Evidence(evidence.atoms[kept], evidence.truth[kept])
             index = FactIndex.from_evidence(base, evidence)
         predicates, arguments = base.decode(codes)
-        is_known = np.isin(codes, evidence.atoms[evidence.truth])
+        is_known = np.isin(codes, evidence.facts)
         row = predicates * index.constants + arguments[:, 0]
         row = np.where(is_known, len(base.shapes) * index.constants + np.arange(len(codes)), row)
         _, first, query = np.unique(row, return_index=True, return_inverse=True)
@@ -310,8 +310,9 @@ class Paths(GraphSource):
         queries = PathQueries(predicates[first], arguments[first, 0], out if is_known.any() else None, self.pairs)
         is_pair = np.array([len(shape) == 2 for shape in base.shapes], bool)[predicates]
         numbers = np.where(is_pair, query * index.constants + y, -1)
-        parts = index, queries, numbers, self.grounder.width, self.grounder.depth
-        return PathGraph(torch.from_numpy(codes), (), (), (), len(codes), *parts)
+        parts = {"index": index, "queries": queries, "numbers": numbers}
+        width, steps = self.grounder.width, self.grounder.depth
+        return PathGraph(torch.from_numpy(codes), (), (), (), **parts, width=width, steps=steps)
 
     def may_reach(self, atoms: Codes) -> Bool[np.ndarray, " atoms"]:
         """Any of them."""

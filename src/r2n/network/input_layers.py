@@ -170,9 +170,8 @@ class VectorFormula(AtomEmbedding):
     def predicate_scores(self, predicates: Int64[Tensor, " n"], constants: Constants) -> PredicateScores:
         """The scores of some predicates of the same constants, for each of some atoms."""
         every = predicates.repeat(len(constants))
-        return self.score(self.formula(every, constants.repeat_interleave(len(predicates), 0)), every).view(
-            len(constants), -1
-        )
+        found = self.formula(every, constants.repeat_interleave(len(predicates), 0))
+        return self.score(found, every).view(len(constants), -1)
 
     def cubes(self, vectors: Float[Tensor, "*batch _"]) -> Float[Tensor, "*batch _"]:
         """The cubed moduli of the components."""
@@ -199,10 +198,8 @@ class GridFormula(VectorFormula):
 
     def grid(self, predicates: Int64[Tensor, " n"], constants: Sequence[Vectors]) -> GridParts:
         """Emb^0 of all atoms of some predicates, over all combinations of the constants' vectors at each position."""
-        axes = range(len(constants))
-        sides = [
-            part.view(*(-1 if i == axis else 1 for i in axes), part.shape[1]) for axis, part in enumerate(constants)
-        ]
+        shapes = [[-1 if i == axis else 1 for i in range(len(constants))] for axis in range(len(constants))]
+        sides = [part.view(*shape, part.shape[1]) for part, shape in zip(constants, shapes, strict=True)]
         return self.features(sides).flatten(0, -2), *self.maps(predicates)
 
     def grid_score(self, features: Features, diagonals: Diagonals, offsets: Offsets) -> GridScores:

@@ -24,37 +24,28 @@ ATOMS_AT_ONCE = 2**25  # candidates of all queries together, reached or not
 Atoms = Float[Tensor, "atoms dim"]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class PathGraph(FactorGraph):
     """Atoms, the queries that answer them, and the number `query * constants + y` of each atom.
 
     Its ground rules are found while a network computes, for with a `width` they depend on the network.
     """
 
-    index: FactIndex | None = None
-    queries: PathQueries | None = None
-    numbers: Int64[np.ndarray, " atoms"] | None = None
-    width: int = 0
-    steps: int = 0
-
-    @property
-    def parts(self) -> tuple[FactIndex, PathQueries, Int64[np.ndarray, " atoms"]]:
-        """The facts, the queries, and the atoms' numbers."""
-        assert self.index is not None
-        assert self.queries is not None
-        assert self.numbers is not None
-        return self.index, self.queries, self.numbers
+    index: FactIndex
+    queries: PathQueries
+    numbers: Int64[np.ndarray, " atoms"]
+    width: int
+    steps: int
 
     @cached_property
     def in_rules(self) -> Bool[Tensor, " atoms"]:
         """Whether ground rules reach each atom, if all atoms go on."""
-        index, queries, numbers = self.parts
-        found = np.zeros(len(numbers), bool)
-        for start, part in batches(index, queries):
+        index, found = self.index, np.zeros(len(self.numbers), bool)
+        for start, part in batches(index, self.queries):
             atoms = first_atoms(index, part)
             for _ in range(self.steps):
                 atoms = next_step(index, part, atoms, np.arange(len(atoms))).atoms
-            found |= np.isin(numbers, atoms + start * index.constants)
+            found |= np.isin(self.numbers, atoms + start * index.constants)
         return torch.from_numpy(found)
 
 
@@ -114,9 +105,8 @@ class _Incidence:
         """Emb(a) and the sum of messages of the atoms of a block."""
         size, first = block.atoms.stop - block.atoms.start, block.atoms.start
         products = self.products(block, atoms, table)
-        own = atoms.new_zeros(size, atoms.shape[1]).index_copy_(
-            0, self.before[block.before] - first, atoms[block.before]
-        )
+        own = atoms.new_zeros(size, atoms.shape[1])
+        own.index_copy_(0, self.before[block.before] - first, atoms[block.before])
         sums = _bag_sums(products, self.arriving, self.ends, block.atoms, block.pairs)
         return own, sums.index_add_(0, self.heads[block.queries] - first, asked[block.queries])
 
@@ -289,9 +279,8 @@ class PathReasoner(nn.Module):
             rows = np.arange(len(reached))
             if width:
                 with torch.no_grad():
-                    rows = _most_promising(
-                        self._logits(atoms, query, reached // index.constants), reached, index, width
-                    )
+                    promise = self._logits(atoms, query, reached // index.constants)
+                rows = _most_promising(promise, reached, index, width)
             step = next_step(index, queries, reached, rows)
             heads = step.before[heads]
             atoms = layer(atoms, step, heads, query)
@@ -329,9 +318,9 @@ class PathReasoner(nn.Module):
         """The logits of the atoms of a graph along paths."""
         if not isinstance(graph, PathGraph):
             raise ConfigError("this network reads graphs along paths", hint="take them from the source of its run")
-        index, queries, numbers = graph.parts
+        index, numbers = graph.index, graph.numbers
         found = self.embedding.new_full((len(numbers),), UNREACHED)
-        for start, part in batches(index, queries):
+        for start, part in batches(index, graph.queries):
             own = numbers - start * index.constants
             which = np.flatnonzero((own >= 0) & (own < len(part) * index.constants) & (numbers >= 0))
             (rows,) = _tensors(found.device, which)

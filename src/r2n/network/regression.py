@@ -197,9 +197,7 @@ class Regression(AtomEmbedding):
                 rows = channel.row_of[own[:, list(part.positions)]]
                 read.append(rows[:, 0] if len(part.positions) == 1 else _comparisons(channel, rows))
             position, values = self.value_of.get(index, (0, np.zeros(0, np.int64)))
-            value = (
-                torch.from_numpy(np.searchsorted(values, same[:, position].numpy())) if len(values) else own[:, 0] * 0
-            )
+            value = torch.from_numpy(np.searchsorted(values, same[:, position].numpy()))  # 0 without values
             value = value.clamp(max=max(0, len(values) - 1))
             blocks.append(Block(index, atoms, tuple(read), value, self.fold_of[same[:, 0]]))
         return RegressionBatch(predicates, tuple(blocks))
@@ -245,7 +243,7 @@ class Regression(AtomEmbedding):
         many of the `queries` have a first constant that training labels, as much does the first way weigh.
         """
         dice = np.random.default_rng(0)
-        bounds = [(np.searchsorted(part, base.offsets)) for part in (true, false)]
+        bounds = [np.searchsorted(part, base.offsets) for part in (true, false)]
         for index in self.inputs:
             parts = [codes[b[index] : b[index + 1]] for codes, b in zip((true, false), bounds, strict=True)]
             parts = [dice.choice(p, MOST_EXAMPLES, replace=False) if len(p) > MOST_EXAMPLES else p for p in parts]
@@ -257,7 +255,7 @@ class Regression(AtomEmbedding):
             (block,) = self.collate(empty, torch.from_numpy(arguments), ConstantEmbedding(0, 1, dropout=0.0)).blocks
             design, weights = self._design(block), np.ones(len(labels))
             asked = queries[(queries >= base.offsets[index]) & (queries < base.offsets[index + 1])]
-            share = float((self.fold_of[base.decode(asked)[1][:, 0]] >= 0).float().mean()) if len(asked) else 0.5
+            share = float((self.fold_of[base.decode(asked)[1][:, 0]] < FOLDS).float().mean()) if len(asked) else 0.5
             if index in self.decided and share < 1:
                 hidden = self._without_own_part(block, base.encode(base.language.predicates[index], arguments))
                 design = csr_array(vstack([design, self._design(hidden)], format="csr"))
@@ -371,9 +369,8 @@ def _fitted(
             if classes == 1:
                 held_out -= of[own] @ np.logaddexp(0, np.where(labels[own] == 1, -scores[:, 0], scores[:, 0]))
             else:
-                held_out += of[own] @ (
-                    scores[np.arange(len(scores)), labels[own]] - np.logaddexp.reduce(scores, axis=1)
-                )
+                logs = scores - np.logaddexp.reduce(scores, axis=1, keepdims=True)
+                held_out += of[own] @ logs[np.arange(len(scores)), labels[own]]
         if held_out > best:
             best, chosen = held_out, (weights, offsets)
     return chosen

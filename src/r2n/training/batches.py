@@ -475,5 +475,5 @@ def leaves_one_out(model: R2N, source: GraphSource, evidence: Evidence, options:
     base = model.base
     asked = evidence.atoms[~closed_atoms(base, evidence.atoms)]
     both = np.concatenate([asked, counterparts(base, asked)])
-    asked_of = {base.language.predicates[i].name for i in np.unique(base.decode(both[both >= 0])[0])}
+    asked_of = {predicate.name for predicate in base.predicates(both[both >= 0])}
     return not asked_of.isdisjoint(source.known_in_bodies)

@@ -66,11 +66,6 @@ def batches_of(
 
 def check_shared_options(options: TrainingOptions) -> None:
     """Refuse steps over the full graph, which cannot be sharded."""
-    if options.minutes is not None:
-        raise ConfigError(
-            "several processes share the batches of a training, and minutes are counted in one",
-            hint="set training.epochs in place of training.minutes, or train with one: --devices 1",
-        )
     if options.batch_size is None:
         raise ConfigError(
             "several processes share the batches of a training, and here a step asks everything",
@@ -217,6 +212,8 @@ class Trainer:
         """Train in a process group from now on, or alone again; all processes must hold the same trainer."""
         if group.count > 1:
             check_shared_options(self.options)
+            if isinstance(self.batches, PathBatches):
+                raise ConfigError("a training along paths has one process", hint="train with --devices 1")
         self.group = group
         if isinstance(self.batches, QueryBatches | RowBatches):
             self.batches.group = group
@@ -303,7 +300,7 @@ class Trainer:
         self.epoch += 1
         self._spend((trained := perf_counter()) - start)
         self._plan()
-        valid = self._validated()
+        valid = self.validated()
         if valid is not None:
             self._spend(perf_counter() - trained)
         if self.is_done:  # after the last step no loss would show it; weights that validation chose are those that stay
@@ -364,10 +361,6 @@ class Trainer:
         predictions = self.model(step.batch, hidden=hidden, known=step.known, rule_outputs=wanted)
         return self.objective.losses(step, predictions, hidden)
 
-    def validate_untrained(self) -> None:
-        """Take the untrained network for the best one so far, if validation chooses: its input layer is fitted."""
-        self._validated()
-
     def finish(self) -> None:
         """Restore the best weights, if validation chose some."""
         if self.best_weights:
@@ -385,7 +378,7 @@ class Trainer:
             hint="lower training.learning_rate, set training.clip, or choose another aggregation",
         )
 
-    def _validated(self) -> float | None:
+    def validated(self) -> float | None:
         """The validation metric, every `validate_every` epochs and at the last; None if it is not defined."""
         is_last = self.epoch >= self.epochs or self.is_out_of_time
         if self.validate is None or (self.epoch % self.options.validate_every and not is_last):

@@ -137,7 +137,7 @@ def draw_negatives(
     Facts of open predicates are corrupted in the positions of the options, unless their labels are all that training
     asks for (`labels_only`); those of closed predicates are not, or (`ask_closed`) in every position.
     """
-    known = evidence.atoms[evidence.truth]
+    known = evidence.facts
     return Negatives.stacked(
         [
             corruptions(base, part, known, positions=positions, samples=options.negatives, generator=generator)
@@ -150,7 +150,7 @@ def count_negatives(base: HerbrandBase, evidence: Evidence, options: SamplingOpt
     """An upper bound of the number of negatives of `draw_negatives`, without making them."""
     return sum(
         len(which) * min(options.negatives or len(members), len(members))
-        for part, positions in corrupted_facts(base, evidence.atoms[evidence.truth], options)
+        for part, positions in corrupted_facts(base, evidence.facts, options)
         for _, _, which, members in corruption_groups(base, part, positions)
     )
 
@@ -158,7 +158,7 @@ def count_negatives(base: HerbrandBase, evidence: Evidence, options: SamplingOpt
 def assumed_false(knowledge: KnowledgeBase, options: TrainingOptions) -> list[str]:
     """A warning for each unary predicate with true facts only: all its other atoms are asked as false."""
     base, evidence = knowledge.base, knowledge.evidence
-    facts, is_asked = evidence.atoms[evidence.truth], not options.compares_facts and options.prior is None
+    facts, is_asked = evidence.facts, not options.compares_facts and options.prior is None
     corrupted, positions = corrupted_facts(base, facts, options)[0]
     groups = corruption_groups(base, corrupted, positions) if is_asked else ()
     asked = {p.name: p for p, _, _, _ in groups if p.arity == 1 and not len(knowledge.false_facts(p))}

@@ -168,9 +168,8 @@ class Objective:
         self.t_norm = None if options.regularisation == "off" else t_norms[options.regularisation].load()
         self.shares: Tensor | None = None
         if options.prior is not None:
-            self.shares = (
-                torch.from_numpy(labelled_shares(model.base, evidence, options.prior)).float().to(model.device)
-            )
+            shares = labelled_shares(model.base, evidence, options.prior)
+            self.shares = torch.from_numpy(shares).float().to(model.device)
 
     def losses(self, step: Step, predictions: Predictions, hidden: Bool[Tensor, " atoms"] | None) -> Losses:
         """The losses of the network's predictions on a step."""

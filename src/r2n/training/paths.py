@@ -72,7 +72,7 @@ class PathBatches:
     def __init__(self, model: R2N, source: Paths, evidence: Evidence, options: TrainingOptions) -> None:
         """Find the facts to ask: open ones of binary predicates; their reciprocals are asked with them."""
         self.base, self.source, self.options = model.base, source, options
-        facts = evidence.atoms[evidence.truth]
+        facts = evidence.facts
         self.predicates, self.arguments = self.base.decode(facts)
         predicates = self.base.language.predicates
         is_asked = np.array([p.arity == 2 and p.reciprocal_of is None for p in predicates], bool)[self.predicates]

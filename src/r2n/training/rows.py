@@ -111,9 +111,8 @@ class _Facts:
     relation_weight: float
 
 
-MULTIPLE = (
-    64  # large steps have a multiple of so many rows, some of them unread: every other size of product takes memory
-)
+# large steps have a multiple of so many rows, some of them unread: every other size of product takes memory
+MULTIPLE = 64
 
 
 class RowBatches:

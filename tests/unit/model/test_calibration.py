@@ -202,7 +202,7 @@ def test_corruptions_stand_for_all_candidates(reciprocal: bool, toy: Problem, mo
     changes = ("grounding.reciprocal=true", "training.corrupted_positions=[-1]")
     some = changes if reciprocal else ("training.corrupted_positions=[0, 1]",)
     run = trained(with_queries(toy, valid=valid), "training.epochs=1", *some)
-    asked, weights = calibration._with_corruptions(run, run.logits())
+    asked, weights, _ = calibration._drawn(run, run.logits(), has_rows=False)
     assert weights[asked.truth].tolist() == [1.0, 1.0]
     false = 2 * weights[~asked.truth]  # a fact is asked twice, once a position
     assert set(np.round(false, 6)) <= {16 / 5, 1.0, 16 / 5 + 1}, "five of sixteen towns, all valleys, or both"

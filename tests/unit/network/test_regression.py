@@ -9,6 +9,7 @@ from sklearn.linear_model import LogisticRegression
 
 import r2n
 from r2n.data.problem import Problem
+from r2n.model.choices import choose_options
 from r2n.model.run import prepare_run, valid_score
 from r2n.network import regression
 from r2n.network.regression import FOLDS, Regression
@@ -135,3 +136,25 @@ def test_attributes_are_read_off_features_by_default() -> None:
     assert model.chosen is not None
     assert model.options.model.input == "regression"
     assert "attributes" in model.chosen["model.input"]
+
+
+def test_clauses_count_without_a_part_of_the_labels_as_far_as_queries_are_of_other_constants(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """How much each of the two ways to count a training atom weighs is read off the queries' first constants."""
+    people = [f"p{i}" for i in range(12)]
+    labels = [
+        ("likes", a, b, (i + j) % 3 == 0) for i, a in enumerate(people[:8]) for j, b in enumerate(people) if i != j
+    ]
+    theory = "domain person\npredicate likes(person, person)\nrule back: likes(x, y) -> likes(y, x)"
+    asked = [("likes", "p1", "p1", True), ("likes", "p9", "p2", True), ("likes", "p9", "p3", False)]
+    seen, made = list[np.ndarray](), regression._fitted
+
+    def fitted(*given: object) -> tuple[np.ndarray, np.ndarray]:
+        seen.append(np.unique(np.asarray(given[3])))
+        return made(*given)  # pyright: ignore[reportArgumentType]
+
+    monkeypatch.setattr(regression, "_fitted", fitted)
+    problem = Problem.from_facts(labels, theory=theory, queries={"test": asked})
+    prepare_run(problem, choose_options(problem, problem.options)[0])
+    np.testing.assert_allclose(np.concatenate(seen), [1 / 3, 2 / 3])

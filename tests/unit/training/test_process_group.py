@@ -8,9 +8,11 @@ import pytest
 import torch
 
 from r2n.data.problem import Problem, load_problem
+from r2n.errors import ConfigError
 from r2n.model.run import prepare_run
 from r2n.training.batches import SINGLE, ProcessGroup
 from r2n.training.fit import Trainer
+from tests.path_problems import chained
 from tests.thread_group import ThreadGroup, together
 from tests.toy_problem import write_toy_problem
 
@@ -85,3 +87,26 @@ def test_a_training_of_two_ends_where_that_of_one_does(kind: str) -> None:
     first, second = (trainer.model.state_dict() for trainer in others)
     assert all(torch.equal(first[name], second[name]) for name in first)
     assert torch.equal(others[0].generator.get_state(), alone.generator.get_state())
+
+
+def test_processes_spend_the_same_minutes() -> None:
+    made = trainers("bce", 2)
+    for trainer in made:
+        trainer.options = trainer.options.model_copy(update={"minutes": 1e-6})
+
+    def trained(group: ThreadGroup) -> tuple[int, float]:
+        trainer = made[group.rank]
+        trainer.join(group)
+        for _ in trainer:
+            pass
+        return trainer.epoch, trainer.seconds
+
+    (epoch, seconds), other = together(2, trained)
+    assert (epoch, seconds) == other
+    assert (epoch, seconds > 0) == (1, True)
+
+
+def test_a_training_along_paths_has_one_process() -> None:
+    trainer = prepare_run(chained(2, "training.epochs=1", "grounding.depth=2")).trainer
+    with pytest.raises(ConfigError, match="a training along paths has one process"):
+        trainer.join(ProcessGroup(0, 2))
