@@ -62,7 +62,7 @@ class CarryingFacts:
         source = model.members[0].source.paths
         assert source is not None
         graph, depth, width = source.around(np.array([code])), source.grounder.depth, source.grounder.width
-        index, queries, _ = graph.parts
+        index, queries = graph.index, graph.queries
         y = int(model.base.decode(np.array([code]))[1][0, 1])
         if queries.without is not None:
             r, z, target = index.facts
