@@ -298,8 +298,10 @@ def listener() -> socket.socket:
 
 def ended_process(others: Children) -> str:
     """Which process has ended, how, and the error that it sent, if it could."""
-    wait([process.sentinel for process, _ in others], SECONDS_TO_END)
+    ended = wait([process.sentinel for process, _ in others], SECONDS_TO_END)
     for rank, (process, connection) in enumerate(others, start=1):
+        if process.sentinel in ended:
+            process.join(SECONDS_TO_END)  # its pipe closes a moment before its exit code is there
         if process.exitcode is not None:
             said = f": {connection.recv()}" if process.exitcode >= 0 and connection.poll() else ""
             return f"rank {rank} {_end_of(process)}{said}"
