@@ -17,8 +17,8 @@ SOURCE = ROOT / "src" / "r2n"
 TRACKED = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False).stdout.splitlines()
 # 29,611 source lines before the defaults for every kind of problem and grounding along paths.
 MOST = {
-    "source lines": 33_332,
-    "code lines": 23_719,
+    "source lines": 33_340,
+    "code lines": 23_725,
     "files": 123,
     "private functions called once": 217,
     "import chain": 25,
