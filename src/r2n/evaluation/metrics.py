@@ -131,7 +131,7 @@ def roc_auc_macro(scores: Scores, truth: Truth, groups: Groups) -> float:
 
 
 def _by_surest(logits: Scores, truth: Truth, rows: Groups) -> tuple[Truth, Float64[np.ndarray, " judged"]]:
-    """Which queries are of rows that are judged, those with one true query beside false ones, and their predictions.
+    """Which queries are of rows that are judged, those with one true query among false ones, and their predictions.
 
     The prediction is 1 for the query with the highest logit of its row, equal ones share it, and 0 for the others.
     """
