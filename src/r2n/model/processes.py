@@ -126,15 +126,18 @@ def _work(connection: Connection, name: str, work: Callable[[], object], last_wo
             os._exit(1)
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # only the parent is interrupted
-    threading.Thread(target=end_with_parent, daemon=True).start()
+    watch = threading.Thread(target=end_with_parent, daemon=True)
+    watch.start()
     try:
         work()
     except BrokenPipeError:
         return
-    except R2NError as error:
-        connection.send(error)
-    except (OSError, MemoryError, RuntimeError) as error:
-        connection.send(ProcessError(f"{name}: {str(error) or type(error).__name__}"))
+    except (R2NError, OSError, MemoryError, RuntimeError) as error:
+        is_own = isinstance(error, R2NError)
+        try:
+            connection.send(error if is_own else ProcessError(f"{name}: {str(error) or type(error).__name__}"))
+        except BrokenPipeError:
+            watch.join(SECONDS_TO_END)  # the parent has ended, and so will this process
 
 
 def _received(name: str, process: BaseProcess, connection: Connection, *, hint: str, when: str = "") -> Any:
