@@ -56,7 +56,8 @@ class ModelOptions(Section):
     With `rules = "counted"`, rules that conclude one atom are no reasoning layers: their ground rules are counted, and
     mixed with the network. With `rule_network = "shared"`, rules with equally many atoms share the networks of a
     reasoning layer, and differ by a learned embedding. `init_scale` is the deviation of learned vectors at the start.
-    The reasoner `paths` reads ground rules along paths of facts, one step a layer, and no input layer.
+    The reasoner `paths` reads ground rules along paths of facts, one step a layer, in `rule_dim` dimensions; with
+    `input_score`, an input layer is trained too, and both are blended.
     """
 
     input: Annotated[str, BeforeValidator(input_layers.named())] = "complex"
@@ -87,6 +88,11 @@ class ModelOptions(Section):
     def has_layers(self) -> bool:
         """Whether there is a layer on factor graphs: else out(a) is the input layer's score, or read along paths."""
         return self.reasoner not in ("none", "paths") and self.layers > 0
+
+    @property
+    def blends(self) -> bool:
+        """Whether what is read along paths is blended with the scores of an input layer."""
+        return self.reasoner == "paths" and self.input_score
 
 
 class SamplingOptions(Section):

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 import torch
@@ -88,7 +88,7 @@ class IsolatedRows:
     """
 
     model: R2N
-    vectors: Float[Tensor, "constants constant_dim"]
+    vectors: Float[Tensor, "constants constant_dim"]  # of the present constants; zeros of new ones
     embeds: bool  # Emb^L(a) is Emb^0(a), and not 0
 
     @classmethod
@@ -98,10 +98,14 @@ class IsolatedRows:
         embeds = keeps and model.atom_output is not None
         reads_more = model.known is not None or model.belief_input is not None
         rows, grids = model.atom_embedding.rows, model.atom_embedding.grids
-        if model.trained_ids is not None or rows is None or (embeds and grids is None) or (keeps and reads_more):
+        if rows is None or (embeds and grids is None) or (keeps and reads_more):
+            return None
+        if model.trained_ids is not None and not model.blends:
             return None
         with _evaluating(model):
             vectors = model.constants(model.constants.collate().to(model.device))
+        if model.trained_ids is not None:  # -1 is the last
+            vectors = torch.cat([vectors, vectors.new_zeros(1, vectors.shape[1])])[model.trained_ids]
         return cls(model, vectors, embeds)
 
     def answers(self, predicate: int) -> bool:
@@ -176,6 +180,7 @@ class AtomLogits:
     collated: GraphBatch | None = None
     weighting: Weighting | None = None
     others: tuple[R2N, ...] = ()
+    _latest: dict[bool, tuple[object, np.ndarray]] = field(default_factory=dict)
 
     def __call__(self, codes: Codes) -> Logits:
         """The logits of atoms given by their codes; with reciprocals, the mean of both directions.
@@ -213,7 +218,7 @@ class AtomLogits:
         """The logits of each network alone, with its part of the kept pass."""
         if not self.others:
             return (self,)
-        made = [replace(self, model=model, others=()) for model in self.models]
+        made = [replace(self, model=model, others=(), _latest={}) for model in self.models]
         for i, member in enumerate(made):
             if self.full_pass is not None:
                 member.__dict__["full_pass"] = replace(self.full_pass, each=self.full_pass.each[i : i + 1])
@@ -222,14 +227,14 @@ class AtomLogits:
     def again(self) -> "AtomLogits":
         """The same for the present weights; what was collated is kept."""
         kept = self.__dict__.get("full_pass")
-        return replace(self, collated=self.collated if kept is None else kept.batch)
+        return replace(self, collated=self.collated if kept is None else kept.batch, _latest={})
 
     def without_rules(self, names: Collection[str]) -> "AtomLogits":
         """The same networks, without the ground rules and counts of these rules."""
         return replace(self, source=without_rules(self.source, names), collated=None)
 
     def by(self, weighting: Weighting) -> "AtomLogits":
-        """The same with another weighting of network and counted rules; the pass of the networks is shared."""
+        """The same with another weighting of network and counted rules; what the networks compute is shared."""
         made = replace(self, weighting=weighting)
         made.__dict__.update(full_pass=self.full_pass, _isolated=self._isolated)
         return made
@@ -300,10 +305,13 @@ class AtomLogits:
             logits[:, has_one] = (logits[:, has_one] + self._looked_up(reciprocal[has_one])) / 2
         return logits
 
-    def network_rows(self, predicate: int, position: int, given: Given) -> Float[np.ndarray, "rows candidates"]:
+    def network_rows(
+        self, predicate: int, position: int, given: Given, *, along_paths: bool = True
+    ) -> Float[np.ndarray, "rows candidates"]:
         """`rows` without counted rules, each query computed once; position 0 by the reciprocal.
 
-        Only candidates that ground rules may reach go through the reasoning layers; the others are computed by the row,
+        Of networks that blend two parts: by the one along paths, or by the input layer. The latest rows of each part
+        are kept, for several weightings ask for the same ones. Only candidates that ground rules may reach go through the reasoning layers; the others are computed by the row,
         if `IsolatedRows` can. Without layers that is one matrix product.
         """
         predicates = self.model.base.language.predicates
@@ -313,13 +321,23 @@ class AtomLogits:
             predicate, position, given = found[0], 1, given[:, ::-1]
         pattern = QueryPattern.from_base(self.model.base, predicate, position)
         first, back = np.unique(pattern.rows(given), return_inverse=True)
-        logits = self._distinct_rows(pattern, first)
+        key = predicate, position, first.tobytes()
+        if not self.model.blends:
+            logits = self._distinct_rows(pattern, first)
+        elif (kept := self._latest.get(along_paths, (None, None)))[0] == key:
+            logits = kept[1]
+        else:
+            logits = self._distinct_rows(pattern, first, along_paths=along_paths)
+            self._latest[along_paths] = key, logits
         return logits if np.array_equal(back, np.arange(len(first))) else logits[back]
 
-    def _distinct_rows(self, pattern: QueryPattern, first: Codes) -> np.ndarray:
+    def _distinct_rows(self, pattern: QueryPattern, first: Codes, *, along_paths: bool = True) -> np.ndarray:
         """The logits of queries given by the codes of their first candidates, ascending and distinct."""
-        if self.source.paths is not None:
+        if self.source.paths is not None and along_paths:
             return self._path_rows(self.source.paths, pattern, first)
+        if not along_paths:
+            given = torch.from_numpy(pattern.given(first)).to(self.model.device)
+            return self._isolated[0](pattern.predicate, pattern.position, given).cpu().numpy()
         full, cells, shape = self.full_pass, None, pattern.candidates
         if full is not None:  # the candidates that are in the pass over all ground rules
             graph = full.graph
@@ -363,7 +381,9 @@ class AtomLogits:
         if len(domains) != 2 or pattern.position != 1:
             return np.full((len(first), pattern.candidates), UNREACHED, np.float32)
         queries = PathQueries(np.full(len(given), pattern.predicate), given[:, 0])
-        rows = [model.paths.rows(source.index, queries, source.grounder.width) for model in self.models if model.paths]
+        unreached = 0.0 if self.model.blends else UNREACHED  # the input layer answers for those
+        read = source.index, queries, source.grounder.width, unreached
+        rows = [model.paths.rows(*read) for model in self.models if model.paths]
         return np.mean(rows, axis=0)[:, language.members(domains[1])]
 
     @cached_property
@@ -433,10 +453,6 @@ class Mixture:
         counts = self.counts.at(predicate, position, rows)
         assert model.counted is not None
         assert model.combination is not None
-        if weighting == RULES_ALONE:
-            logits = np.zeros((len(given), pattern.candidates), np.float32)
-        else:
-            logits = network.network_rows(predicate, position, given)
         if key not in self._known:
             true = self.logits.evidence.facts
             known, candidates = pattern.located(true[slice(*np.searchsorted(true, pattern.bounds))])
@@ -444,11 +460,19 @@ class Mixture:
             self._known[key] = RowIndex.from_rows(known[order]), candidates[order]
         index, candidates = self._known[key]
         row, known = index.entries(rows)
+        facts = row, candidates[known]
         rules = rule_probabilities(model.counted, counts, rows)
-        tensor = torch.from_numpy(np.ascontiguousarray(logits)).to(rules.log_others)
-        parts = (row, candidates[known]), rules, self.popularity(pattern)
+        part = partial(network.network_rows, predicate, position, given)
+        if weighting == RULES_ALONE:
+            tensor = rules.log_others.new_zeros(len(given), pattern.candidates)
+        elif model.blends:
+            tensor = model.combination.blended(part, facts, weighting)
+        else:
+            tensor = torch.from_numpy(np.ascontiguousarray(part())).to(rules.log_others)
+        parts = facts, rules, self.popularity(pattern)
         logs, totals = model.combination.mixed(tensor, *parts, weighting)
-        self._keep(network, pattern, rows, totals)
+        if not model.blends:
+            self._keep(network, pattern, rows, totals)
         return logs.cpu().numpy()
 
     def popularity(self, pattern: QueryPattern) -> Float[Tensor, " candidates"]:

@@ -121,7 +121,8 @@ def _path_checks(options: Options) -> Iterator[Callable[[], None]]:
     what = "both positions of a pair are asked along paths, the first one of the reciprocal"
     yield partial(_refuse, not grounding.reciprocal, what, "set grounding.reciprocal to true")
     what = "along paths, an answer is compared with all candidates of its query, and some queries are asked a step"
-    is_other = training.batch_size is None or training.loss != "full-softmax"
+    fitting = ["full-softmax", "softmax"] if model.blends else ["full-softmax"]
+    is_other = training.batch_size is None or training.loss not in fitting
     yield partial(_refuse, is_other, what, "set training.loss to full-softmax, and training.batch_size")
 
 

@@ -38,7 +38,6 @@ from r2n.data.text_tables import read_text
 from r2n.errors import ConfigError, DataError, nearest
 from r2n.files import scratch_folder, take_away
 from r2n.logic.parser import parse_horn_rules, read_theory
-from r2n.options import GroundingOptions, Options
 from r2n.progress import Progress
 
 GITHUB = "https://raw.githubusercontent.com"
@@ -380,7 +379,6 @@ def _load_known(dataset: Dataset, on_error: str | None) -> Problem:
         tables.pop("train"),
         tables,
         on_error=on_error or "raise",
-        options=Options(grounding=GroundingOptions(strategy="known-body")),  # full: billions of substitutions
     )
 
 

@@ -1,5 +1,6 @@
 """Evaluation of scores, and of rules alone."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -9,7 +10,7 @@ from jaxtyping import Float64, Int64
 from r2n.data.herbrand import Codes, HerbrandBase, QueryPattern, RowIndex, index_among
 from r2n.data.knowledge_base import Evidence, KnowledgeBase
 from r2n.errors import ConfigError, GroundingError
-from r2n.evaluation.ranking import DEFAULT_OPTIONS, EvaluationOptions, Filter, probabilities, rank, true_atoms
+from r2n.evaluation.ranking import DEFAULT_OPTIONS, EvaluationOptions, Filter, probabilities, rank_each, true_atoms
 from r2n.evaluation.report import Report, Score, classify
 from r2n.grounding.counting import RuleCounts, split_rules
 from r2n.grounding.known_body import KnownBodyGrounder
@@ -110,15 +111,32 @@ def evaluate_scores(
     progress: Progress = no_progress,
 ) -> Report:
     """The report of scores on queries: ranking (filtered) if all are true, else classification."""
+    return evaluate_each([scores], queries, base, filtered, options, split=split, progress=progress)[0]
+
+
+def evaluate_each(
+    scores: Sequence[Score],
+    queries: Evidence,
+    base: HerbrandBase,
+    filtered: Filter,
+    options: EvaluationOptions = DEFAULT_OPTIONS,
+    *,
+    split: str,
+    progress: Progress = no_progress,
+) -> list[Report]:
+    """The same for each of several scores; in a ranking, they share what they compute for the same rows."""
     if queries.truth.all():
-        return rank(scores, queries, base, filtered, options, split=split, progress=progress)
+        return rank_each(scores, queries, base, filtered, options, split=split, progress=progress)
     constrained = options.forbidden is not None, "respects constraints", "ask without them"
     sampled = options.sample is not None, "is sampled", "ask for all of them, which takes one pass"
     for is_wanted, does, hint in (constrained, sampled):
         if is_wanted:
             what = f"only a ranking {does}, and the queries '{split}' are classified: some are false"
             raise ConfigError(what, hint=hint)
-    believed = None
-    if options.calibration is not None and not options.calibration.why_not:
-        believed = partial(probabilities, options.calibration, scores, base=base, known=options.known)
-    return classify(scores, queries, base, split=split, probabilities=believed)
+    reports, calibration = list[Report](), options.calibration
+    for score in scores:
+        believed = None
+        if calibration is not None and not calibration.why_not:
+            believed = partial(probabilities, calibration, score, base=base, known=options.known)
+        reports.append(classify(score, queries, base, split=split, probabilities=believed))
+    return reports

@@ -135,6 +135,20 @@ def rank(
     Candidates are all constants of the position's domain, except those that make another atom that is `filtered`, or
     another true query. Queries with a single candidate are excluded: their rank is always 1.
     """
+    return rank_each([score], queries, base, filtered, options, split=split, progress=progress)[0]
+
+
+def rank_each(
+    scores: Sequence[Score],
+    queries: Evidence,
+    base: HerbrandBase,
+    filtered: Filter,
+    options: EvaluationOptions = DEFAULT_OPTIONS,
+    *,
+    split: str = "queries",
+    progress: Progress = no_progress,
+) -> list[Report]:
+    """The same for each of several scores, which see the same rows one after the other, and may share their work."""
     every, sample = queries.facts, options.sample
     predicate_bounds(base, every)
     asked = every if sample is None else every[drawn(len(every), sample, options.seed)]
@@ -143,16 +157,35 @@ def rank(
     patterns = [pattern for i in np.flatnonzero(counts).tolist() for pattern in _patterns(base, i, options.positions)]
     open_patterns = [pattern for pattern in patterns if pattern.candidates > 1]
     shard, known, numbers = options.shard, union(filtered.facts, every), count()
-    parts, done, total = list[tuple[int, _Ranked]](), 0, sum(int(counts[p.predicate]) for p in open_patterns)
+    parts, done = list[tuple[int, list[_Ranked]]](), 0
+    total = sum(int(counts[p.predicate]) for p in open_patterns)
     for pattern in open_patterns:
         first, last = bounds[pattern.predicate : pattern.predicate + 2].tolist()
-        for ranked in _parts_of_pattern(score, pattern, asked[first:last], known, options):
+        for ranked in _parts_of_pattern(scores, pattern, asked[first:last], known, options):
             if shard.takes(number := next(numbers)):
-                part = ranked()
-                done = min(total, done + shard.count * (len(part.ranks) + part.alone))
+                each = [replace(part, queries=first + part.queries) for part in ranked()]
+                done = min(total, done + shard.count * (len(each[0].ranks) + each[0].alone))
                 progress("evaluate", done, total)
-                parts.append((number, replace(part, queries=first + part.queries)))
+                parts.append((number, each))
     found = shard.together(parts)
+    report = partial(_report, asked=asked, every=every, base=base, filtered=filtered, options=options, split=split)
+    too_small = sum(int(counts[p.predicate]) for p in patterns if p.candidates <= 1)
+    return [report([each[i] for each in found], too_small=too_small) for i in range(len(scores))]
+
+
+def _report(
+    found: list["_Ranked"],
+    *,
+    asked: Codes,
+    every: Codes,
+    base: HerbrandBase,
+    filtered: Filter,
+    options: EvaluationOptions,
+    split: str,
+    too_small: int,
+) -> Report:
+    """The report on the ranks of all parts; `too_small`: ranks left out for a domain of one."""
+    sample = options.sample
     protocol: dict[str, str | int] = {
         "task": "ranking",
         "ties": "realistic: the mean of the best and the worst rank among equal logits, those that differ by at most"
@@ -163,7 +196,7 @@ def rank(
         "queries": len(asked),
         "ranks": sum(len(part.ranks) for part in found),
         "ranks_left_out_with_no_other_candidate": sum(part.alone for part in found),
-        "ranks_left_out_for_a_domain_of_one": sum(int(counts[p.predicate]) for p in patterns if p.candidates <= 1),
+        "ranks_left_out_for_a_domain_of_one": too_small,
     }
     if not protocol["ranks"]:
         nothing = "no query has a candidate besides its answer" if len(asked) else "there are no queries"
@@ -297,9 +330,9 @@ class _Ranked:
 
 
 def _parts_of_pattern(
-    score: Score, pattern: QueryPattern, asked: np.ndarray, known: np.ndarray, options: EvaluationOptions
-) -> Iterator[Callable[[], _Ranked]]:
-    """The ranks of a predicate's queries at one position, to be computed as many rows at once as memory holds."""
+    scores: Sequence[Score], pattern: QueryPattern, asked: np.ndarray, known: np.ndarray, options: EvaluationOptions
+) -> Iterator[Callable[[], list[_Ranked]]]:
+    """The ranks by each score of a predicate's queries at one position, as many rows at once as memory holds."""
     rows, candidates = pattern.located(asked)
     order = np.argsort(rows, kind="stable")  # queries that share a row stand together, and it is scored once
     distinct, starts = np.unique(rows[order], return_index=True)
@@ -307,10 +340,10 @@ def _parts_of_pattern(
     known_rows, known_candidates = pattern.located(known[slice(*np.searchsorted(known, pattern.bounds))])
     by_row = np.argsort(known_rows, kind="stable")
     known_rows, known_candidates = known_rows[by_row], known_candidates[by_row]
-    is_by_row: bool = isinstance(score, ScoreByRow)
+    is_by_row = all(isinstance(score, ScoreByRow) for score in scores)
     size = max(1, options.memory // ((BYTES_IN_A_ROW if is_by_row else BYTES_BY_CODE) * pattern.candidates))
 
-    def ranked(start: int) -> _Ranked:
+    def ranked(start: int) -> list[_Ranked]:
         some = distinct[start : start + size]
         queries = order[starts[start] : starts[min(start + size, len(distinct))]]
         row = np.searchsorted(some, rows[queries])
@@ -320,11 +353,13 @@ def _parts_of_pattern(
         excluded = known_row[is_asked], known_candidates[near][is_asked]  # the true ones are known: they too
         left = pattern.candidates - np.bincount(excluded[0], minlength=len(some))
         forbidden = options.forbidden and options.forbidden(pattern.predicate, pattern.position, pattern.given(some))
-        scores = row_scores(score, pattern, some)
-        found = ranks(scores, row, candidates[queries], excluded=excluded, forbidden=forbidden)
-        kept = left[row] > 0
-        own = Ranks(found.optimistic[kept], found.pessimistic[kept])
-        return _Ranked(pattern.predicate, pattern.position, queries[kept], own, int((~kept).sum()))
+        kept, each = left[row] > 0, list[_Ranked]()
+        for score in scores:
+            logits = row_scores(score, pattern, some)
+            found = ranks(logits, row, candidates[queries], excluded=excluded, forbidden=forbidden)
+            own = Ranks(found.optimistic[kept], found.pessimistic[kept])
+            each.append(_Ranked(pattern.predicate, pattern.position, queries[kept], own, int((~kept).sum())))
+        return each
 
     return (partial(ranked, start) for start in range(0, len(distinct), size))
 

@@ -25,9 +25,10 @@ FEWEST_FACTS = 50  # of a small graph that is asked row by row
 FEW_FACTS = 1000  # below, vectors of constants that only add to rules are held smaller
 FEW_LABELS = 10  # true facts to a false one: above, the false facts of a pair are not all its negatives
 FEW_FACTS_A_ROW = 2.0  # times the fewest: positions whose rows hold more are not for corruption
-MANY_FACTS = 50_000  # with more than 5 a constant: some atoms of a query go on along paths, not all
-MANY_FACTS_A_CONSTANT = 5
-MINUTES_ALONG_PATHS = 10.0
+MANY_FACTS_A_CONSTANT = 5  # above, three steps along paths reach far enough
+MANY_FACTS = 50_000  # and so many a constant: some atoms of a query go on along paths, not all
+FACTS_A_MINUTE = 10_000  # of a training along paths, if nobody says how long it may take
+FEWEST_MINUTES, MOST_MINUTES = 0.1, 20.0
 SETTLING = frozenset(["loss", "negatives", "batches", "hiding", "layers", "evidence_input", "rules", "regularisation"])
 
 
@@ -199,23 +200,26 @@ def _for_rows(problem: Problem, options: Options) -> Iterator[Choice]:
         every = min(every, training.patience or every)
         yield Choice("training.validate_every", every, "there are validation queries")
         yield Choice("training.patience", 2 * every, "there are validation queries")
+    settled = options.grounding.model_fields_set | options.model.model_fields_set
+    reciprocal = options.grounding.reciprocal or "reciprocal" not in options.grounding.model_fields_set
+    if not is_wide and reciprocal and not settled & {"strategy", "depth", "reasoner", "input_score"}:
+        yield from _steps_along_paths(problem, options)
+        yield Choice("model.input_score", True, "answers along paths are blended with those of the input layer")
+        yield Choice("model.rule_dim", 32, "along paths")
+        if not training.model_fields_set & {"minutes", "epochs"}:
+            yield Choice("training.minutes", _minutes(facts), f"{size}; more minutes are better")
+
+
+def _minutes(facts: int) -> float:
+    return round(min(MOST_MINUTES, max(FEWEST_MINUTES, facts / FACTS_A_MINUTE)), 1)
 
 
 def _for_paths(problem: Problem, options: Options) -> Iterator[Choice]:
-    """Queries are answered along paths of facts."""
-    knowledge, grounding, model = problem.knowledge, options.grounding, options.model
-    constants, facts = len(knowledge.language.constants), int(knowledge.evidence.truth.sum())
-    size, reason = f"{facts:,} facts of {constants:,} constants", "queries are answered along paths"
-    yield Choice("grounding.strategy", "paths", reason)
-    yield Choice("model.reasoner", "paths", reason)
+    """Queries are answered along paths of facts alone."""
+    reason = "queries are answered along paths"
     yield Choice("grounding.reciprocal", True, "both positions of a pair are asked for")
     yield Choice("training.corrupted_positions", (-1,), "the first one is asked of the reciprocal")
-    is_wide = facts > MANY_FACTS and facts > MANY_FACTS_A_CONSTANT * constants
-    depth = model.layers if "layers" in model.model_fields_set else 3 if is_wide else 5
-    depth = grounding.depth if "depth" in grounding.model_fields_set else depth
-    yield Choice("grounding.depth", depth, size)
-    yield Choice("model.layers", depth, "a layer for each step")
-    yield Choice("grounding.width", 100 if is_wide else 0, f"{size}: {'so many' if is_wide else 'all atoms'} go on")
+    yield from _steps_along_paths(problem, options)
     yield Choice("training.loss", "full-softmax", "queries are ranked")
     yield Choice("training.batch_size", 64, "queries a step")
     yield Choice("training.hiding", 0.0, "what is asked is not in the graph of its query")
@@ -223,8 +227,25 @@ def _for_paths(problem: Problem, options: Options) -> Iterator[Choice]:
     yield Choice("training.schedule", "linear", reason)
     yield Choice("training.clip", 1.0, reason)
     if "epochs" not in options.training.model_fields_set:
-        yield Choice("training.minutes", MINUTES_ALONG_PATHS, "more minutes are better")
+        facts = int(problem.knowledge.evidence.truth.sum())
+        yield Choice("training.minutes", _minutes(facts), "more minutes are better")
         yield Choice("training.epochs", 100_000, "the minutes say when to stop")
+
+
+def _steps_along_paths(problem: Problem, options: Options) -> Iterator[Choice]:
+    """Grounding outwards from a query's constant, and a reasoning layer for each step."""
+    knowledge, grounding, model = problem.knowledge, options.grounding, options.model
+    constants, facts = len(knowledge.language.constants), int(knowledge.evidence.truth.sum())
+    size, reason = f"{facts:,} facts of {constants:,} constants", "queries are answered along paths"
+    yield Choice("grounding.strategy", "paths", reason)
+    yield Choice("model.reasoner", "paths", reason)
+    is_dense = facts > MANY_FACTS_A_CONSTANT * constants
+    is_wide = is_dense and facts > MANY_FACTS
+    depth = model.layers if "layers" in model.model_fields_set else 3 if is_dense else 5
+    depth = grounding.depth if "depth" in grounding.model_fields_set else depth
+    yield Choice("grounding.depth", depth, size)
+    yield Choice("model.layers", depth, "a layer for each step")
+    yield Choice("grounding.width", 100 if is_wide else 0, f"{size}: {'so many' if is_wide else 'all atoms'} go on")
     pairs = list[set[tuple[int, int]]]()
     for atoms in (problem.train.facts, problem.valid.facts):
         arguments = knowledge.base.decode(atoms)[1]

@@ -166,10 +166,11 @@ def make_source(
 
     ceiling = MemoryBudget(int(MEMORY_SHARE * available_bytes()) if memory is None else memory)
     grounding = options.grounding
-    if options.model.rules == "counted":
-        layered, rules = split_rules(knowledge)
+    if options.model.rules == "counted" or options.model.blends:
+        layered, rules = split_rules(knowledge) if options.model.rules == "counted" else (knowledge, ())
         changes = {} if layered.theory.rules or options.model.reasoner == "paths" else {"reasoner": "none"}
-        others = options.model_copy(update={"model": options.model.model_copy(update={"rules": "layers", **changes})})
+        changes |= {"rules": "layers", "input_score": False}
+        others = options.model_copy(update={"model": options.model.model_copy(update=changes)})
         source = make_source(layered, others, progress, to_train=to_train, memory=memory)
         return Counted(source, Store(knowledge, ceiling=ceiling), rules, progress, grounding.max_groundings)
     if options.model.reasoner == "paths":

@@ -19,7 +19,7 @@ from r2n.data.validation import check_valid_is_free, contradictions
 from r2n.errors import ConfigError, nearest
 from r2n.evaluation.by_query import compare_queries
 from r2n.evaluation.calibrate import Calibrated
-from r2n.evaluation.evaluate import RulesAlone, evaluate_scores
+from r2n.evaluation.evaluate import RulesAlone, evaluate_each
 from r2n.evaluation.ranking import DEFAULT_OPTIONS, EvaluationOptions, Filter, row_memory
 from r2n.evaluation.report import NOT_HELD_OUT, REASONING_HARMS, Report, Score
 from r2n.logic.language import Predicate
@@ -27,7 +27,7 @@ from r2n.mining.mine import KINDS, Constraint, Forbidden, mine_constraints
 from r2n.model.choices import FEW_LABELS, choose_options, corrupted_positions, labelled_predicates
 from r2n.model.memory import check_graph, check_memory, check_training, make_device, make_source
 from r2n.network.graph_sources import GraphSource, Ungrounded
-from r2n.network.mixture import NETWORK_ALONE, RULES_ALONE, WEIGHTINGS
+from r2n.network.mixture import INPUT_ALONE, NETWORK_ALONE, PATHS_ALONE, RULES_ALONE, SHARES, WEIGHTINGS, Weighting
 from r2n.network.r2n import R2N
 from r2n.network.regression import Regression
 from r2n.options import MOST_WHOLE, Options, TrainingOptions
@@ -35,9 +35,10 @@ from r2n.progress import Progress, no_progress
 from r2n.scoring import AtomLogits
 from r2n.training.batches import Batches, FixedBatches, draws
 from r2n.training.fit import Trainer, Validate, batches_of
+from r2n.training.paths import PathBatches, after_input_layer
 from r2n.training.rows import RuleBatches, start_at_confidence
 
-RULES, INPUT, NETWORK = "rules alone", "input layer alone", "without counted rules"
+RULES, INPUT, PATHS, NETWORK = "rules alone", "input layer alone", "paths alone", "without counted rules"
 WITHOUT_REASONING = "without reasoning"  # the same input layer, trained without any rule
 SINGLE, DEVIATION = "single network, mean", "deviation"
 
@@ -64,8 +65,13 @@ def baseline_scores(logits: AtomLogits, problem: Problem) -> dict[str, Score]:
             found[INPUT] = AtomLogits(alone[0], Ungrounded(), logits.evidence, others=tuple(alone[1:]))
         return found
     _ = logits.full_pass  # the pass is shared
-    network = NETWORK if len(model.layers) else WITHOUT_REASONING  # counted rules do not train the input layer
-    return {RULES: logits.by(RULES_ALONE), network: logits.by(NETWORK_ALONE)}
+    found |= {RULES: logits.by(RULES_ALONE)} if model.counted.rules else {}
+    if model.blends:
+        found |= {PATHS: logits.by(PATHS_ALONE), WITHOUT_REASONING: logits.by(INPUT_ALONE)}
+    if not model.blends or model.counted.rules:
+        network = NETWORK if model.depth else WITHOUT_REASONING  # counted rules do not train the input layer
+        found[network] = logits.by(NETWORK_ALONE)
+    return found
 
 
 def _candidates(problem: Problem) -> int:
@@ -164,14 +170,18 @@ def evaluate_split(
     _ = logits.full_pass  # grounding and the pass are phases before this one
     progress("evaluate", 0, 0)
     queries, base, filtered = problem.queries[split], problem.knowledge.base, Filter.from_problem(problem)
-    report = partial(evaluate_scores, queries=queries, base=base, filtered=filtered, split=split)
-    options = replace(options, ask=problem.ask)
+    report = partial(evaluate_each, queries=queries, base=base, filtered=filtered, split=split)
+    options, others = replace(options, ask=problem.ask), dict(baselines or {})
     calibration, plain = options.calibration, replace(options, calibration=None)
-    own = report(logits, options=replace(options, known=problem.train.facts), progress=progress)
-    found = {name: report(scores, options=plain) for name, scores in (baselines or {}).items()}
+    if queries.truth.all():  # a ranking reads no calibration
+        own, *parts = report([logits, *others.values()], options=plain, progress=progress)
+    else:
+        (own,) = report([logits], options=replace(options, known=problem.train.facts), progress=progress)
+        parts = report(list(others.values()), options=plain)
+    found = dict(zip(others, parts, strict=True))
     others = {name: part.metrics for name, part in found.items()}
     if baselines is not None:
-        others = single_networks(logits, problem, split, lambda scores: report(scores, options=plain).metrics) | others
+        others = single_networks(logits, problem, split, lambda one: report([one], options=plain)[0].metrics) | others
     said: dict[str, str | int] = {"calibration": "none" if calibration is None else str(calibration)}
     if logits.others:
         said["ensemble"] = f"ensemble of {len(logits.models)}: the mean of the logits of as many networks"
@@ -234,6 +244,7 @@ def has_weaker_filter(problem: Problem) -> bool:
 
 
 QUERIES_TO_CHOOSE_BY = 10_000
+QUERIES_TO_BLEND_BY = 1_000  # the same
 QUERIES_TO_STOP_BY = 300  # along paths, where a row takes milliseconds
 MOST_NETWORKS = 100
 SMALL_GRAPH = 50_000  # ground rules: below, a second thread costs more than it gives
@@ -434,10 +445,18 @@ def _run_of_seed(made: _Made, seed: int, encoders: Encoders, progress: Progress,
             finalize = partial(choose_weighting, problem, AtomLogits(model, source, evidence))
     is_planned = training.minutes is not None and training.schedule == "linear"
     is_validated = training.patience is not None or (is_planned and is_free)
-    validate = validation(problem, model, source, knowledge) if is_validated else None
-    trainer = Trainer(
-        model, batches, evidence, training, rule_batches=rule_batches, validate=validate, finalize=finalize, seed=seed
-    )
+    own = after_input_layer(training) if model.blends else None
+    if own is not None and training.minutes is not None:
+        training = training.model_copy(update={"minutes": training.minutes / 2})
+    validate = validation(problem, model, source, knowledge, INPUT_ALONE) if is_validated else None
+    last = {"finalize": finalize, "seed": seed}
+    given = {"rule_batches": rule_batches, "validate": validate, **({"seed": seed} if own else last)}
+    trainer = Trainer(model, batches, evidence, training, **given)
+    if own is not None:
+        assert source.paths is not None
+        validate = validation(problem, model, source, knowledge, PATHS_ALONE) if is_free else None
+        along_paths = PathBatches(model, source.paths, evidence, own)
+        trainer = Trainer(model, along_paths, evidence, own, validate=validate, before=trainer, **last)
     if isinstance(embedding, Regression):
         trainer.validated()  # its input layer is fitted: untrained, it may be the best
     return Run(problem, options, seed, knowledge, source, trainer, encoders, memory)
@@ -445,22 +464,32 @@ def _run_of_seed(made: _Made, seed: int, encoders: Encoders, progress: Progress,
 
 def choose_weighting(problem: Problem, logits: AtomLogits, model: R2N) -> None:
     """Combine network and counted rules by the weighting that is best on (a sample of) the validation queries."""
-    assert model.combination is not None
-    sample = QUERIES_TO_CHOOSE_BY if problem.valid.truth.all() else None  # only a ranking is sampled
-    metric, logits = _validation_metric(problem, sample), logits.again()
-    found = np.nan_to_num([metric(logits.by(weighting)) for weighting in WEIGHTINGS], nan=-1.0)
-    model.combination.way.fill_(int(found.argmax()))  # the first of equals
+    combination, logits = model.combination, logits.again()
+    assert combination is not None
+    assert model.counted is not None
+    most = QUERIES_TO_BLEND_BY if model.blends else QUERIES_TO_CHOOSE_BY
+    sample = most if problem.valid.truth.all() else None  # only a ranking is sampled
+
+    def best(weightings: Sequence[Weighting]) -> int:
+        found = np.nan_to_num(_valid_scores(problem, [logits.by(some) for some in weightings], sample), nan=-1.0)
+        return int(found.argmax())  # the first of equals
+
+    if model.blends:
+        combination.share.fill_(best([replace(NETWORK_ALONE, paths=share) for share in SHARES]))
+    ways = [i for i, some in enumerate(WEIGHTINGS) if model.counted.rules or some == NETWORK_ALONE]
+    combination.way.fill_(ways[best([WEIGHTINGS[i] for i in ways])])
 
 
-def _validation_metric(problem: Problem, sample: int | None = None) -> Callable[[AtomLogits], float]:
+def _valid_scores(problem: Problem, logits: Sequence[AtomLogits], sample: int | None = None) -> list[float]:
     options = EvaluationOptions(ask=problem.ask, sample=sample)
     filtered, base = Filter.from_problem(problem, (TRAIN, "valid")), problem.knowledge.base  # neither knows the test
-    return lambda logits: evaluate_scores(logits, problem.valid, base, filtered, options, split="valid").main[1]
+    reports = evaluate_each(logits, problem.valid, base, filtered, options, split="valid")
+    return [report.main[1] for report in reports]
 
 
 def valid_score(run: Run) -> float:
     """The metric of a trained run on the validation queries, filtered without the test's facts."""
-    return _validation_metric(run.problem)(run.logits())
+    return _valid_scores(run.problem, [run.logits()])[0]
 
 
 def threads_for(options: TrainingOptions, ground_rules: int) -> int:
@@ -468,14 +497,20 @@ def threads_for(options: TrainingOptions, ground_rules: int) -> int:
     return options.threads or (1 if ground_rules < SMALL_GRAPH else os.cpu_count() or 1)
 
 
-def validation(problem: Problem, model: R2N, source: GraphSource, knowledge: KnowledgeBase) -> Validate:
-    """The metric that chooses the best weights: average precision, or the mean reciprocal rank, of `valid` alone."""
-    sample = QUERIES_TO_STOP_BY if model.paths is not None and problem.valid.truth.all() else None
-    metric, logits = _validation_metric(problem, sample), AtomLogits(model, source, knowledge.evidence)
+def validation(
+    problem: Problem, model: R2N, source: GraphSource, knowledge: KnowledgeBase, weighting: Weighting | None = None
+) -> Validate:
+    """The metric that chooses the best weights: average precision, or the mean reciprocal rank, of `valid` alone.
+
+    Of a network that blends two parts: by the `weighting` that has one of them alone.
+    """
+    is_slow = model.paths is not None and weighting != INPUT_ALONE and problem.valid.truth.all()
+    sample = QUERIES_TO_STOP_BY if is_slow else None
+    logits = AtomLogits(model, source, knowledge.evidence, weighting=weighting if model.blends else None)
 
     def validate(_: R2N) -> float:
         nonlocal logits
         logits = logits.again()
-        return metric(logits)
+        return _valid_scores(problem, [logits], sample)[0]
 
     return validate

@@ -143,7 +143,7 @@ def _train(
     with closing(opened) as trace:
         run.trainer.group.summed(torch.zeros(1))  # all meet
         saved = monotonic()
-        progress(run.trainer.epoch, run.trainer.epochs)
+        progress(run.trainer.epochs_done, run.trainer.epochs)
         while not run.trainer.is_done:
             epoch = run.trainer.step()
             trace.add(epoch)
@@ -152,7 +152,7 @@ def _train(
                 saved = monotonic()
             progress(epoch.number, run.trainer.epochs)
             yield epoch
-        if not run.trainer.epoch:  # no epoch was asked for
+        if not run.trainer.epochs_done:  # no epoch was asked for
             _keep(folder, run, config, trace)
     run.trainer.finish()
     run.trainer.join(SINGLE)
@@ -358,8 +358,8 @@ def _tell_stops(run: Run, notify: Notify) -> None:
     """Say which networks were trained for all of their minutes."""
     for member in run.trained or [run]:
         trainer = member.trainer
-        if trainer.is_out_of_time and trainer.epoch < trainer.epochs:
-            done = f"{trainer.epoch:,} of {counted(trainer.epochs, 'epoch')}"
+        if trainer.is_out_of_time and trainer.epochs_done < trainer.epochs:
+            done = f"{trainer.epochs_done:,} of {counted(trainer.epochs, 'epoch')}"
             over = f"training.minutes = {trainer.options.minutes:g} are over"
             notify("note", f"the training of seed {member.seed} stopped after {done}: {over}")
 

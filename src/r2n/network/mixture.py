@@ -1,6 +1,6 @@
 """Counted rules as a scorer, and mixtures of it with the network."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -44,14 +44,22 @@ def log_sum(values: Float[Tensor, " values"], groups: Int64[Tensor, " values"], 
 class Weighting:
     """How network and counted rules are mixed: their probabilities, their logs, or the rules alone.
 
-    `popularity` is the share that the network leaves to how often a candidate stands in known facts.
+    `popularity` is the share that the network leaves to how often a candidate stands in known facts. `paths` replaces
+    the chosen share of what is read along paths in a network that blends this with an input layer.
     """
 
     kind: Literal["mixture", "sum", "rules"]
     value: float = 1.0
     popularity: float = 0.0
+    paths: float | None = None
 
     def __str__(self) -> str:
+        if self.paths is not None:
+            blend, rest = (
+                f"{self.paths:.0%} along paths, {1 - self.paths:.0%} by the input layer",
+                replace(self, paths=None),
+            )
+            return blend if rest == NETWORK_ALONE else f"{blend}; {rest}"
         if self.kind == "rules":
             return "rules alone"
         if self.popularity:
@@ -73,6 +81,9 @@ WEIGHTINGS = (
 
 UNSURE = 1e-6  # the rounding of a logit
 NETWORK_ALONE, RULES_ALONE = Weighting("mixture", 0.0), Weighting("rules")
+INPUT_ALONE, PATHS_ALONE = (Weighting("mixture", 0.0, paths=share) for share in (0.0, 1.0))
+SHARES = (0.7, 0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 0.9, 1.0)
+"""Of what is read along paths, in a blend with an input layer; the first is the default."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,19 +121,45 @@ def rule_probabilities(counted: CountedRules, counts: PatternCounts, rows: Codes
 
 
 class Combination(nn.Module):
-    """The weighting by which network and counted rules are mixed; chosen, not learned (`way` holds its number)."""
+    """The weighting by which network and counted rules are mixed; chosen, not learned (`way` holds its number).
+
+    If the network `blends` an input layer with what is read along paths, `share` holds the number of the latter's share.
+    """
 
     way: Tensor
+    share: Tensor
 
-    def __init__(self) -> None:
+    def __init__(self, *, blends: bool = False) -> None:
         """The first one."""
         super().__init__()
         self.register_buffer("way", torch.zeros((), dtype=torch.int64))
+        self.blends = blends
+        if blends:
+            self.register_buffer("share", torch.zeros((), dtype=torch.int64))
 
     @property
     def chosen(self) -> Weighting:
         """The chosen weighting."""
-        return WEIGHTINGS[int(self.way)]
+        chosen = WEIGHTINGS[int(self.way)]
+        return replace(chosen, paths=SHARES[int(self.share)]) if self.blends else chosen
+
+    def blended(
+        self,
+        rows: Callable[..., Float[np.ndarray, "rows candidates"]],
+        known: tuple[Int64[np.ndarray, " known"], Int64[np.ndarray, " known"]],
+        weighting: Weighting | None = None,
+    ) -> Float[Tensor, "rows candidates"]:
+        """The logits of candidates by both parts: the weighted mean of the logs of their probabilities.
+
+        `rows` gives the logits by one part, `along_paths` or by the input layer.
+        """
+        share, logs = weighting and weighting.paths, list[Tensor]()
+        share = SHARES[int(self.share)] if share is None else share  # 0 is one of them
+        for along_paths, weight in ((True, share), (False, 1 - share)):
+            if weight:
+                part = torch.from_numpy(rows(along_paths=along_paths)).float()
+                logs.append((part - _log_total(part, known)).mul_(weight))
+        return sum(logs[1:], logs[0])
 
     def mixed(
         self,

@@ -243,11 +243,11 @@ class PathLogits:
         which, rows = _tensors(found.device, np.flatnonzero(at >= 0), at[at >= 0])
         return found.index_add(0, which, self.amounts[rows], alpha=-1)
 
-    def of(self, numbers: Codes) -> Float[Tensor, " numbers"]:
-        """The logits of atoms, reached or not; an unreached one is `UNREACHED` below what its facts alone say."""
+    def of(self, numbers: Codes, unreached: float = UNREACHED) -> Float[Tensor, " numbers"]:
+        """The logits of atoms, reached or not; an unreached one is so far from what its facts alone say."""
         at = index_among(numbers, self.reached)
         which, rows = _tensors(self.logits.device, np.flatnonzero(at >= 0), at[at >= 0])
-        return (self.of_each(numbers) + UNREACHED).index_copy(0, which, self.logits[rows])
+        return (self.of_each(numbers) + unreached).index_copy(0, which, self.logits[rows])
 
 
 class PathReasoner(nn.Module):
@@ -306,12 +306,15 @@ class PathReasoner(nn.Module):
         return self.output.after_first(hidden).squeeze(1)
 
     @torch.no_grad()
-    def rows(self, index: FactIndex, queries: PathQueries, width: int) -> Float[np.ndarray, "queries constants"]:
-        """The logits of the queries' atoms with each constant."""
+    def rows(
+        self, index: FactIndex, queries: PathQueries, width: int, unreached: float = UNREACHED
+    ) -> Float[np.ndarray, "queries constants"]:
+        """The logits of the queries' atoms with each constant; `unreached` is added to those that no path reaches."""
         found = np.empty((len(queries), index.constants), np.float32)
         for start, part in batches(index, queries):
             numbers = np.arange(len(part) * index.constants)
-            found[start : start + len(part)] = self(index, part, width).of(numbers).view(len(part), -1).cpu().numpy()
+            logits = self(index, part, width).of(numbers, unreached)
+            found[start : start + len(part)] = logits.view(len(part), -1).cpu().numpy()
         return found
 
     def atom_logits(self, graph: FactorGraph) -> Float[Tensor, " atoms"]:

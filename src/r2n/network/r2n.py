@@ -52,7 +52,7 @@ class R2N(nn.Module):
     on the input of the first layer: on Emb^0(a), or over grids on the features that the predicates share, row by row.
     With `input_score`, out(a) is the sum of MLP^A and the input layer's score. Steps of mean-field inference start from
     that score (`belief_input`) and what is known, and out(a) is the score and the sum of the messages. With
-    `paths`, these layers answer, and there is no input layer.
+    `paths`, these layers answer; there is an input layer only if they are blended with its scores (`blends`).
     """
 
     def __init__(
@@ -90,10 +90,12 @@ class R2N(nn.Module):
             self.known = nn.Parameter(torch.tensor(KNOWN), requires_grad=False)
         elif self.evidence_input != "off":
             self.known = nn.Parameter(torch.randn(3, atom_embedding.dim) * 0.3)
-        self.combination = None if counted is None else Combination()
+        self.combination = None if counted is None else Combination(blends=options.blends)
         self.trained_ids: Tensor | None = None
         answers_along_paths = options.reasoner == "paths"
-        self.paths = PathReasoner(len(base.shapes), dim, options.layers) if answers_along_paths else None
+        of_layers = options.rule_dim or dim
+        self.paths = PathReasoner(len(base.shapes), of_layers, options.layers) if answers_along_paths else None
+        self.blends = options.blends
 
     @classmethod
     def build(
@@ -112,14 +114,14 @@ class R2N(nn.Module):
         are constants (ids) that the language got after the training.
         """
         options = chosen(ModelOptions, options, changes)
-        if options.reasoner == "paths":
+        if options.reasoner == "paths" and not options.blends:
             count = len(knowledge.language.constants)
             constants, atom_embedding = ConstantEmbedding(count, 0, dropout=0.0, new=range(count)), NoInput()
         else:
             constants, atom_embedding = make_input(knowledge, options, encoders=encoders, new=new)
         counted: CountedRules | None = None
-        if options.rules == "counted":
-            knowledge, rules = split_rules(knowledge)
+        if options.rules == "counted" or options.blends:
+            knowledge, rules = split_rules(knowledge) if options.rules == "counted" else (knowledge, ())
             widest = max(map(len, knowledge.base.shapes), default=0)
             counted = CountedRules(rules, len(knowledge.language.predicates), widest)
         return cls(knowledge.base, constants, atom_embedding, knowledge.theory.rules, options, counted)

@@ -113,19 +113,26 @@ COUNTERS = ("epoch", "seconds", "planned", "best", "best_epoch")
 
 def trainer_state(trainer: Trainer) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """All that a trainer holds: weights, best weights, the optimiser's moments, the random states, the counters."""
+    active, before = trainer.active, trainer.before
     tensors = {f"model.{name}": value for name, value in trainer.model.state_dict().items()}
-    tensors |= {f"best.{name}": value for name, value in trainer.best_weights.items()}
-    for i, moments in trainer.optimizer.state_dict()["state"].items():
+    tensors |= {f"best.{name}": value for name, value in active.best_weights.items()}
+    for i, moments in active.optimizer.state_dict()["state"].items():
         tensors |= {f"optimizer.{i}.{name}": value for name, value in moments.items()}
-    tensors["random.hiding"] = trainer.generator.get_state()
+    tensors["random.hiding"] = active.generator.get_state()
     tensors["random.global"] = torch.get_rng_state()
-    state = {name: getattr(trainer, name) for name in COUNTERS} | {"is_done": trainer.is_done}
+    state = {name: getattr(active, name) for name in COUNTERS} | {"is_done": trainer.is_done}
+    if before is not None and active is trainer:
+        state["before"] = {name: getattr(before, name) for name in COUNTERS}
     return {name: value.clone() for name, value in tensors.items()}, state
 
 
 def restore_trainer(trainer: Trainer, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
     """Put a trainer, built with the same options, where another one stopped."""
     try:
+        if (before := trainer.before) is not None:
+            for name, value in state.get("before", {}).items():
+                setattr(before, name, value)
+            trainer = trainer if "before" in state else before
         trainer.model.load_state_dict(below(tensors, "model"))
         trainer.best_weights = below(tensors, "best")
         optimizer = trainer.optimizer.state_dict()

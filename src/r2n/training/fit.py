@@ -51,7 +51,7 @@ def batches_of(
 ) -> Batches:
     """The steps by the options: over the full graph, over its components, or over batches of queries."""
     check_batches(options)
-    if source.paths is not None and model.paths is not None:
+    if source.paths is not None and model.paths is not None and not model.blends:
         return PathBatches(model, source.paths, evidence, options)
     if options.batch_size is None:
         return make_batches(model, source, evidence, options, seed=seed, check=check, progress=progress)
@@ -104,16 +104,18 @@ def all_reduce(
     return flat[sum(sizes) :]
 
 
-def make_optimizer(model: R2N, options: OptimisationOptions) -> torch.optim.Optimizer:
+def make_optimizer(
+    model: R2N, options: OptimisationOptions, wanted: Callable[[str], bool] = bool
+) -> torch.optim.Optimizer:
     """The optimiser of the options, for the input layer, all other parameters, and counted rules if there are any.
 
-    Counted rules do not decay, for a log weight of 0 is no weaker rule.
+    Counted rules do not decay, for a log weight of 0 is no weaker rule. `wanted` says which parameters, by name.
     """
     groups: list[dict[str, Any]] = [
         {"params": [], "weight_decay": decay} for decay in (options.input_weight_decay, options.weight_decay, 0.0)
     ]
     numbers = {"constants": 0, "atom_embedding": 0, "counted": 2}
-    for name, parameter in model.named_parameters():
+    for name, parameter in ((name, part) for name, part in model.named_parameters() if wanted(name)):
         groups[numbers.get(name.partition(".")[0], 1)]["params"].append(parameter)
     return optimisers[options.optimiser].load()(groups if groups[2]["params"] else groups[:2])
 
@@ -176,7 +178,7 @@ class Trainer:
     """A network in training: yields an Epoch a step, and holds all that is needed to resume.
 
     `validate` gives a metric (larger is better); with `options.patience` it decides when to stop and which weights to
-    restore at the end.
+    restore at the end. `before` is a trainer of other parts of the network, which goes first.
     """
 
     def __init__(
@@ -189,6 +191,7 @@ class Trainer:
         rule_batches: Batches | None = None,
         validate: Validate | None = None,
         finalize: Finalize | None = None,
+        before: "Trainer | None" = None,
         seed: int = 0,
     ) -> None:
         """Nothing random happens before the first step.
@@ -196,10 +199,13 @@ class Trainer:
         `rule_batches` train counted rules, `finalize` makes the last choices once all is trained.
         """
         self.model, self.batches, self.options, self.validate = model, batches, options, validate
-        self.rule_batches, self.finalize = rule_batches, finalize
+        self.rule_batches, self.finalize, self.before = rule_batches, finalize, before
         self.group: ProcessGroup = SINGLE
         self.objective = Objective(model, evidence, options)
-        self.optimizer = make_optimizer(model, options)
+        along_paths = isinstance(batches, PathBatches)
+        wanted = (lambda name: name.startswith("paths.") is along_paths) if model.blends else bool
+        self.optimizer = make_optimizer(model, options, wanted)
+        self.parameters = [part for group in self.optimizer.param_groups for part in group["params"]]
         self.generator = torch.Generator().manual_seed(seed)
         self.epoch = 0
         self.seconds = 0.0  # of all steps and validations
@@ -215,6 +221,8 @@ class Trainer:
             if isinstance(self.batches, PathBatches):
                 raise ConfigError("a training along paths has one process", hint="train with --devices 1")
         self.group = group
+        if self.before is not None:
+            self.before.join(group)
         if isinstance(self.batches, QueryBatches | RowBatches):
             self.batches.group = group
 
@@ -242,14 +250,31 @@ class Trainer:
         self.finish()
 
     @property
+    def active(self) -> "Trainer":
+        """The trainer whose turn it is: the one before, until it is done."""
+        return self if self.before is None or self.before.is_done else self.before
+
+    @property
     def epochs(self) -> int:
-        """The most epochs: by the options, or as many as are planned for the minutes."""
+        """The most epochs: by the options, or as many as are planned for the minutes; with those of `before`."""
+        before = 0 if self.before is None else self.before.epoch if self.before.is_done else self.before.epochs
+        return before + self._own_epochs
+
+    @property
+    def _own_epochs(self) -> int:
         return self.options.epochs if self.planned is None else min(self.options.epochs, self.planned)
+
+    @property
+    def epochs_done(self) -> int:
+        """The epochs so far, with those of `before`."""
+        return self.epoch + (0 if self.before is None else self.before.epoch)
 
     @property
     def is_done(self) -> bool:
         """Whether all epochs are over, or the minutes, or patience."""
-        if self.epoch >= self.epochs or self.is_out_of_time:
+        if self.active is not self:
+            return False
+        if self.epoch >= self._own_epochs or self.is_out_of_time:
             return True
         waited, patience = self.epoch - self.best_epoch, self.options.patience
         return patience is not None and self.best is not None and waited >= patience
@@ -271,7 +296,7 @@ class Trainer:
     def _steps(self, start: float) -> Iterator[AnyStep]:
         """The steps of an epoch, until the minutes are over; a group makes them all, for its processes share each."""
         for number, step in enumerate(self.batches.epoch(self.generator)):
-            set_learning_rates(self.optimizer, self.options, self.epoch, self.epochs, number)
+            set_learning_rates(self.optimizer, self.options, self.epoch, self._own_epochs, number)
             yield step
             if self.group.count == 1 and self._is_over(self.seconds + perf_counter() - start):
                 return
@@ -279,7 +304,8 @@ class Trainer:
     def _plan(self) -> None:
         """How many epochs fit in the minutes: found early and kept in the checkpoint, so that a resumed run agrees."""
         if self.options.schedule == "linear" and self.options.minutes is not None and self.epoch <= MEASURED_EPOCHS:
-            self.planned = max(self.epoch, round(60 * self.options.minutes * self.epoch / self.seconds))
+            left = 60 * self.options.minutes - (0.0 if self.before is None else self.before.seconds)
+            self.planned = max(self.epoch, round(left * self.epoch / self.seconds))
 
     @property
     def keeps_best(self) -> bool:
@@ -288,6 +314,12 @@ class Trainer:
 
     def step(self) -> Epoch:
         """One epoch."""
+        if self.before is not None and self.active is self.before:
+            epoch = self.before.step()
+            if self.before.is_done:
+                self.before.finish()
+                self.before.optimizer.zero_grad()
+            return epoch
         start = perf_counter()
         self.model.train()
         is_quick = isinstance(self.batches, RowBatches) and self.group.count == 1  # the setting is one of the process
@@ -313,7 +345,7 @@ class Trainer:
                     self.finalize(self.model)
                 self.best_weights = self._weights() if self.best_weights else {}
         loss, supervised, semantic, fuzzy = losses.mean(0).tolist()
-        return Epoch(self.epoch, loss, supervised, semantic, fuzzy, valid, perf_counter() - start, rules)
+        return Epoch(self.epochs_done, loss, supervised, semantic, fuzzy, valid, perf_counter() - start, rules)
 
     def _weights(self) -> dict[str, Tensor]:
         return {name: value.clone() for name, value in self.model.state_dict().items()}
@@ -326,9 +358,9 @@ class Trainer:
         if losses.total.requires_grad:
             (losses.total if count == 1 else losses.total / count).backward()
         parts = torch.stack(losses).detach() / count
-        parts = all_reduce(self.model.parameters(), parts, self.group)
+        parts = all_reduce(self.parameters, parts, self.group)
         gradients = []  # of sparse ones the rows that were touched; to be changed in place
-        for parameter in self.model.parameters():
+        for parameter in self.parameters:
             if parameter.grad is not None and parameter.grad.is_sparse:
                 parameter.grad = parameter.grad.coalesce()
                 gradients.append(parameter.grad.values())
@@ -380,7 +412,7 @@ class Trainer:
 
     def validated(self) -> float | None:
         """The validation metric, every `validate_every` epochs and at the last; None if it is not defined."""
-        is_last = self.epoch >= self.epochs or self.is_out_of_time
+        is_last = self.epoch >= self._own_epochs or self.is_out_of_time
         if self.validate is None or (self.epoch % self.options.validate_every and not is_last):
             return None
         self.model.eval()

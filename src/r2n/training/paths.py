@@ -18,6 +18,8 @@ from r2n.options import TrainingOptions
 from r2n.training.batches import Losses
 
 QUERIES_AT_ONCE = 64
+LEARNING_RATE = 0.005
+MOST_EPOCHS = 100_000  # the minutes say when to stop
 QUERIES_AN_EPOCH = 4096  # above, an epoch asks some of its share of the facts
 
 
@@ -62,6 +64,21 @@ class PathQueriesStep:
         true = found.of_each(self.answers).index_copy(0, which, logits[at])
         loss = (torch.logaddexp(others, true) - true).mean()
         return Losses(loss, loss, loss.new_zeros(()), loss.new_zeros(()))
+
+
+def after_input_layer(training: TrainingOptions) -> TrainingOptions:
+    """The options of the training along paths that follows that of an input layer, in what is left of the minutes."""
+    own = {
+        "optimiser": "adam",
+        "learning_rate": LEARNING_RATE if training.rule_learning_rate is None else training.rule_learning_rate,
+        "rule_learning_rate": None,
+        "schedule": "linear",
+        "clip": 1.0 if training.clip is None else training.clip,
+        "batch_size": QUERIES_AT_ONCE,
+        "patience": None,
+        "epochs": training.epochs if training.minutes is None else MOST_EPOCHS,
+    }
+    return training.model_copy(update=own)
 
 
 class PathBatches:
