@@ -311,8 +311,9 @@ class AtomLogits:
         """`rows` without counted rules, each query computed once; position 0 by the reciprocal.
 
         Of networks that blend two parts: by the one along paths, or by the input layer. The latest rows of each part
-        are kept, for several weightings ask for the same ones. Only candidates that ground rules may reach go through the reasoning layers; the others are computed by the row,
-        if `IsolatedRows` can. Without layers that is one matrix product.
+        are kept, for several weightings ask for the same ones. Of others, only candidates that ground rules may reach
+        go through the reasoning layers; those left are computed by the row, if `IsolatedRows` can: without layers that
+        is one matrix product.
         """
         predicates = self.model.base.language.predicates
         name = predicates[predicate].name

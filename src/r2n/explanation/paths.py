@@ -11,11 +11,11 @@ from jaxtyping import Float64, Int64
 
 from r2n.data.herbrand import Codes, index_among
 from r2n.explanation.counterfactuals import NO_CODES, ExplainedModel
-from r2n.explanation.explain import strongest_places
+from r2n.explanation.explain import explain, strongest_places
 from r2n.explanation.records import Contrast, Counterfactual, Explanation, LayerBelief, Member, Reason
 from r2n.grounding.ground_rules import Adjacency
 from r2n.grounding.paths import FactIndex, PathQueries, left_out
-from r2n.network.paths import batches
+from r2n.network.paths import UNREACHED, batches
 
 MOST_FACTS = 200  # whose effects are measured
 NO_EFFECT = 1e-6  # single precision tells no smaller one from none
@@ -28,6 +28,8 @@ OWN_DIRECTION = (
 LEFT_OUT = "what a rule, a false fact or several facts together would change is not asked along paths"
 MANY = f"{{:,}} facts are on its paths: the {MOST_FACTS} most promising were left out in turn"
 COUNTED = "counted rules are mixed in after the paths: effects are those on the first of the two logits"
+BLENDED = "what paths say has {:.0%} of the answer: effects of facts are those along paths, times that; the input layer"
+BLENDED += " has the rest, before counted rules are mixed in"
 
 
 class CarryingFact(NamedTuple):
@@ -122,7 +124,7 @@ class CarryingFacts:
             assert network is not None
             for start, part in batches(self.index, queries):
                 numbers = np.arange(len(part)) * self.index.constants + self.y
-                logits = network(self.index, part, self.width).of(numbers)
+                logits = network(self.index, part, self.width).of(numbers, 0.0 if member.model.blends else UNREACHED)
                 found[i, start : start + len(part)] = logits.double().cpu().numpy()
         return found.mean(axis=0)
 
@@ -197,19 +199,25 @@ def explain_along_paths(
     facts = own.promising if own is not None and depth else NO_CODES
     measured, reasons, contrast = facts[:MOST_FACTS].tolist(), (), None
     logits = np.array([belief.logit]) if own is None else own.alone(measured)
-    effects = dict(zip(measured, (logits[0] - logits[1:]).tolist(), strict=True))
+    chosen = [member.model.combination.chosen for member in model.members if member.model.combination is not None]
+    share = float(np.mean([weighting.paths for weighting in chosen])) if first.blends else 1.0
+    effects = dict(zip(measured, (share * (logits[0] - logits[1:])).tolist(), strict=True))
     if own is not None:
         reasons = _reasons(model, own.strongest(effects, top), effects, f" -> {name}")
     if own is not None and against is not None and is_pair[1]:
         other = CarryingFacts.of_atom(model, against)
         both = list(dict.fromkeys([*measured, *other.promising[:MOST_FACTS].tolist()]))
         rows = own.alone(both) - other.alone(both)
-        made = _in_order(dict(zip(both, (rows[0] - rows[1:]).tolist(), strict=True)))
-        chosen = [made[i] for i in strongest_places([effect for _, effect in made], top)]
-        parts = _reasons(model, [CarryingFact(fact, effect, (fact,)) for fact, effect in chosen], {})
-        contrast = Contrast(names[1], beliefs[1], float(rows[0]), parts)
+        made = _in_order(dict(zip(both, (share * (rows[0] - rows[1:])).tolist(), strict=True)))
+        strongest = [made[i] for i in strongest_places([effect for _, effect in made], top)]
+        parts = _reasons(model, [CarryingFact(fact, effect, (fact,)) for fact, effect in strongest], {})
+        contrast = Contrast(names[1], beliefs[1], share * float(rows[0]), parts)
     is_counted = first.counted is not None
-    layers = np.array([logits[0], belief.logit][: 1 + is_counted])
+    if first.blends and first.counted is not None and first.counted.rules and depth:
+        every = [*reasons, *explain(model, code, depth=depth, top=top).reasons]
+        every.sort(key=lambda reason: (reason.effect < 0, -abs(reason.effect)))
+        reasons = tuple(every[i] for i in strongest_places([reason.effect for reason in every], top))
+    layers = np.array([logits[0], belief.logit][int(first.blends) : 1 + is_counted])
     layer_beliefs = zip(layers.tolist(), model.probability(layers).tolist(), strict=True)
     largest = np.array(sorted(effects, key=lambda fact: -abs(effects[fact]))[: 0 if is_counted else top], np.int64)
     after = logits[0] - np.array([effects[fact] for fact in largest.tolist()])
@@ -222,12 +230,13 @@ def explain_along_paths(
         LEFT_OUT: True,
         MANY.format(len(facts)): len(facts) > MOST_FACTS,
         NONE_LEADS.format(first.depth): own is None or not len(own.near),
-        COUNTED: is_counted,
+        COUNTED: is_counted and not first.blends,
+        BLENDED.format(share): first.blends,
     }
     return Explanation(
         name,
         belief,
-        tuple(LayerBelief(first.depth + i, *pair) for i, pair in enumerate(layer_beliefs)),
+        tuple(LayerBelief(first.depth + i, *pair) for i, pair in enumerate(layer_beliefs)),  # of a blend only the last
         reasons,
         tuple(Counterfactual("not known", (what,), a, p, is_above and a < model.half) for what, a, p in changed),
         contrast=contrast,

@@ -48,27 +48,31 @@ Chosen = tuple[Options, tuple[Choice, ...]]
 """Options with what nobody set chosen, and the choices made."""
 
 
-def choose_options(problem: Problem, options: Options) -> Chosen:
+def choose_options(problem: Problem, options: Options, *, along_paths: bool = True) -> Chosen:
     """The first of the `alternatives`."""
-    return alternatives(problem, options)[0]
+    return alternatives(problem, options, along_paths=along_paths)[0]
 
 
-def alternatives(problem: Problem, options: Options, *, has_encoders: bool = False) -> list[Chosen]:
+def alternatives(
+    problem: Problem, options: Options, *, has_encoders: bool = False, along_paths: bool = True
+) -> list[Chosen]:
     """The options with what nobody set chosen: more than once if only a training can tell which choice is better.
 
     `has_encoders`: the caller gives modules for features, which the regression on features would not read.
+    `along_paths`: a training along paths may be chosen, which processes cannot share.
     """
     predicates = problem.knowledge.language.predicates
     wide = [predicate for predicate in predicates if predicate.arity > 2]
     first = [Choice("model.input", "distmult", f"{wide[0].name} has {wide[0].arity} positions")] if wide else []
     are_attributes = not has_encoders and _reads_off_attributes(problem, options, of_pairs=False)
-    if "paths" in (options.grounding.strategy, options.model.reasoner):
+    if "paths" in (options.grounding.strategy, options.model.reasoner) and not options.model.blends:
         recipes = [(*first, *_for_paths(problem, options))]
-    elif are_attributes or not _asks_for_rows(problem, options):
+    elif are_attributes or not (options.model.blends or _asks_for_rows(problem, options)):
         recipes = [(*first, *_for_labels(problem, options, has_encoders=has_encoders))]
     else:
         negatives = count_negatives(problem.knowledge.base, problem.knowledge.evidence, options.training)
-        recipes, names = [(*first, *_for_rows(problem, options))], {part.name for part in problem.asked_predicates}
+        blend = _for_blend(problem, options) if along_paths and not wide else ()
+        recipes, names = [(*first, *_for_rows(problem, options), *blend)], {p.name for p in problem.asked_predicates}
         # where a rule concludes from what is asked, one answer may rest on others, which counting does not see
         is_chained = any(not names.isdisjoint(rule.body_predicates) for rule in problem.knowledge.theory.rules)
         if negatives <= MANY_NEGATIVES and is_chained:
@@ -154,7 +158,7 @@ def _asks_for_rows(problem: Problem, options: Options) -> bool:
     if any(rule.is_implicit for rule in knowledge.theory.rules):
         return False
     is_large = count_negatives(knowledge.base, knowledge.evidence, options.training) > MANY_NEGATIVES
-    are_counted = bool(knowledge.theory.rules) and all(map(is_counted, knowledge.theory.rules))
+    are_counted = all(map(is_counted, knowledge.theory.rules))
     return is_large or (are_counted and int(knowledge.evidence.truth.sum()) >= FEWEST_FACTS)
 
 
@@ -200,14 +204,23 @@ def _for_rows(problem: Problem, options: Options) -> Iterator[Choice]:
         every = min(every, training.patience or every)
         yield Choice("training.validate_every", every, "there are validation queries")
         yield Choice("training.patience", 2 * every, "there are validation queries")
-    settled = options.grounding.model_fields_set | options.model.model_fields_set
-    reciprocal = options.grounding.reciprocal or "reciprocal" not in options.grounding.model_fields_set
-    if not is_wide and reciprocal and not settled & {"strategy", "depth", "reasoner", "input_score"}:
-        yield from _steps_along_paths(problem, options)
-        yield Choice("model.input_score", True, "answers along paths are blended with those of the input layer")
-        yield Choice("model.rule_dim", 32, "along paths")
-        if not training.model_fields_set & {"minutes", "epochs"}:
-            yield Choice("training.minutes", _minutes(facts), f"{size}; more minutes are better")
+
+
+def _for_blend(problem: Problem, options: Options) -> Iterator[Choice]:
+    """Next to an input layer, queries are answered along paths; nothing if only options or facts of other kinds fit."""
+    grounding, model = options.grounding, options.model
+    others = {"strategy": grounding.strategy != "paths", "reasoner": model.reasoner != "paths"}
+    others |= {"reciprocal": not grounding.reciprocal, "input_score": not model.input_score}
+    settled = grounding.model_fields_set | model.model_fields_set
+    are_pairs = all(predicate.arity == 2 for predicate in problem.asked_predicates)
+    if not are_pairs or any(others[name] for name in settled & others.keys()):
+        return
+    yield from _steps_along_paths(problem, options)
+    yield Choice("model.input_score", True, "answers along paths are blended with those of the input layer")
+    yield Choice("model.rule_dim", 32, "along paths")
+    if not options.training.model_fields_set & {"minutes", "epochs"}:
+        facts = int(problem.knowledge.evidence.truth.sum())
+        yield Choice("training.minutes", _minutes(facts), f"{counted(facts, 'fact')}; more minutes are better")
 
 
 def _minutes(facts: int) -> float:

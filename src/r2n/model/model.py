@@ -474,11 +474,17 @@ class Model:
         if not isinstance(problem, Problem):
             hint = "make one of the facts: r2n.Problem.from_facts(facts, theory)"
             raise ConfigError(f"{type(problem).__name__} is no Problem", hint=hint)
-        knowledge = as_trained(problem.knowledge, self.options.grounding)
+        knowledge, options, calibration = as_trained(problem.knowledge, self.options.grounding), self.options, None
+        if options.model.blends:  # what is read along paths answers alone
+            alone = {"input_score": False, "rules": "layers"}
+            options = options.model_copy(update={"model": options.model.model_copy(update=alone)})
+        else:
+            calibration = self.calibration
         networks = tuple(network.on_predicates(knowledge.base) for network in self.trained_networks)
-        source = make_source(knowledge, self.options, self.progress, memory=self.memory)
+        source = make_source(knowledge, options, self.progress, memory=self.memory)
         trained = {"trained_networks": networks, "trained_knowledge": knowledge, "trained_source": source}
-        return replace(self, changed=ChangedProblem.from_problem(problem), folder=None, **trained)
+        changed = ChangedProblem.from_problem(problem)
+        return replace(self, changed=changed, options=options, calibration=calibration, folder=None, **trained)
 
     def with_facts(
         self, facts: Given, *, domains: Mapping[str, Iterable[str]] = NOTHING, features: GivenFeatures | None = None

@@ -380,7 +380,7 @@ def _with_choices(
     """
     if not spec.is_new:
         return spec, None
-    found = alternatives(problem, spec.options, has_encoders=bool(encoders))
+    found = alternatives(problem, spec.options, has_encoders=bool(encoders), along_paths=not is_shared)
     scores = []
     tried = [with_budget(each, spec.options)[0] for each in found]
     for number, options in enumerate(tried if len(found) > 1 and not is_shared else [], start=1):
@@ -427,7 +427,7 @@ def follow_elsewhere(
     folder = out or usual_folder(loaded.name, seed or 0)
     spec = training_spec(folder, loaded.options, change, seed, ensemble=ensemble, resume=resume, memory=memory)
     if spec.is_new:
-        chosen = with_budget(choose_options(loaded, spec.options), spec.options)
+        chosen = with_budget(choose_options(loaded, spec.options, along_paths=False), spec.options)
         spec = replace(spec, options=chosen[0])
     with together(devices, spec.options.training, _follow, problem, spec) as group:
         _follow(group, problem, spec)

@@ -123,7 +123,7 @@ def rule_probabilities(counted: CountedRules, counts: PatternCounts, rows: Codes
 class Combination(nn.Module):
     """The weighting by which network and counted rules are mixed; chosen, not learned (`way` holds its number).
 
-    If the network `blends` an input layer with what is read along paths, `share` holds the number of the latter's share.
+    If the network `blends` an input layer with what is read along paths, `share` holds the number of that share.
     """
 
     way: Tensor

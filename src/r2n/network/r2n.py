@@ -179,6 +179,8 @@ class R2N(nn.Module):
         view, paths = copy(self), copy(self.paths)
         paths.trained_ids = self.paths.trained_ids[[trained.index(name) for name in names]]
         view.base, view._modules = base, {**self._modules, "paths": paths}
+        if self.blends:  # the input layer knows the constants of the training, and counted rules its facts
+            view.blends, view.counted, view.combination = False, None, None
         return view
 
     def input_layer(self, batch: GraphBatch, *, hidden: Mask = None, known: States = None) -> AtomVectors:
