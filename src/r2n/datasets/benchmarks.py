@@ -367,7 +367,8 @@ def _load_known(dataset: Dataset, on_error: str | None) -> Problem:
     if dataset.name.startswith("cora"):
         fold, joined = cora_fold(dataset)
         return load_cora(dataset.name, folder, fold, joined=joined, on_error=on_error or "raise")
-    text = read_text(folder / "rules.txt").decode()
+    rules = folder / "rules.txt"
+    text = read_text(rules).decode() if rules.exists() else ""
     text = text.replace("-> rd/award_winner/", "-> /award/award_winner/")  # a slip in FB15k-237: r117 has lost letters
     packed = {split: folder / f"{split}.tsv.gz" for split in ("train", "valid", "test")}
     tables = {
@@ -375,7 +376,7 @@ def _load_known(dataset: Dataset, on_error: str | None) -> Problem:
     }
     return Problem.build(
         dataset.name,
-        parse_horn_rules(text, source=str(folder / "rules.txt")),
+        parse_horn_rules(text, source=str(rules)),
         tables.pop("train"),
         tables,
         on_error=on_error or "raise",

@@ -17,25 +17,28 @@ import torch
 from jaxtyping import Float64
 from pydantic import BaseModel, ConfigDict, ValidationError
 from scipy.sparse import csr_array
+from scipy.stats import hypergeom
 
 from r2n.data.features import bags_of_words
-from r2n.data.herbrand import Codes
+from r2n.data.herbrand import Codes, QueryPattern
 from r2n.data.knowledge_base import Evidence, KnowledgeBase
 from r2n.data.problem import Problem
 from r2n.datasets.benchmarks import cuts_of_test, load
 from r2n.errors import ConfigError, nearest
+from r2n.evaluation.by_query import RankedQueries
 from r2n.evaluation.metrics import average_precision
-from r2n.evaluation.ranking import EvaluationOptions
-from r2n.evaluation.report import Score, classify
+from r2n.evaluation.ranking import EvaluationOptions, Filter
+from r2n.evaluation.report import Report, Score, classify
 from r2n.grounding.backward import BackwardGrounder
 from r2n.grounding.store import Store
 from r2n.logic.parser import parse_theory
 from r2n.logic.theory import Theory
 from r2n.mining.mine import MiningOptions, mine_rules
 from r2n.model.memory import forget_peak, peak_gigabytes
+from r2n.model.model import Model
 from r2n.model.run import Constrained, Run, evaluate_split, prepare_run
 from r2n.network.factor_graph import known_states, known_truths
-from r2n.network.mixture import NETWORK_ALONE, RULES_ALONE
+from r2n.network.mixture import INPUT_ALONE, NETWORK_ALONE, PATHS_ALONE, RULES_ALONE
 from r2n.options import Options
 from r2n.training.batches import rule_targets
 
@@ -49,7 +52,8 @@ class TableRow(BaseModel):
     `average` names the mean over all datasets. `rules = false` removes the theory's rules, a text replaces them, and
     `mined` replaces them by rules mined up to this length, with at least `mined_confidence` and at most `mined_rules`
     of each head and length, from bodies of `mined_from` atoms on, and `mined_constants` rules with constants.
-    `rule_accuracy` measures out(g) too. `constraints` ranks once more with constraints, as another row.
+    `rule_accuracy` measures out(g) too. `constraints` ranks once more with constraints, as another row. With
+    `inductive`, the test is that of another graph, `DATASET-new`, which shares no constant with the training.
     `minus` names the row to which the difference is reported. `[grounding]`, `[model]` and `[training]` change the
     problem's own options.
     """
@@ -72,6 +76,7 @@ class TableRow(BaseModel):
     reads: str | None = None
     average: str | None = None
     rule_accuracy: bool = False
+    inductive: bool = False
     datasets: tuple[str, ...]
     paper: Mapping[str, float | Mapping[str, float]] = {}
     grounding: Mapping[str, object] = {}
@@ -197,9 +202,33 @@ class EvidenceScores:
 
 
 COLUMNS = ("ap", "ap_not_reflexive", "ap_new", "rule_accuracy", "rules_hold", "roc_auc_macro")
-COLUMNS += ("mrr", "hits@1", "hits@3", "hits@10", "memory_gb")
+COLUMNS += ("mrr", "hits@1", "hits@3", "hits@10", "hits@10_of_50", "memory_gb")
+
+SAMPLED, OTHERS = "hits@10_of_50", 50
+
+
+def hits_of_sampled(report: Report, problem: Problem) -> float:
+    """Hits@10 among the answer and 50 other candidates: the mean over all draws of these, without drawing any.
+
+    The others are drawn from the candidates of the ranking, which leaves out true atoms.
+    """
+    found, base = report.by_query, problem.knowledge.base
+    assert isinstance(found, RankedQueries)
+    known, hits = Filter.from_problem(problem).facts, np.zeros(len(found.atoms))
+    index = base.decode(found.atoms)[0]
+    for predicate, position in set(zip(index.tolist(), found.positions.tolist(), strict=True)):
+        own = np.flatnonzero((index == predicate) & (found.positions == position))
+        pattern = QueryPattern.from_base(base, predicate, position)
+        rows = pattern.located(known[slice(*np.searchsorted(known, pattern.bounds))])[0]
+        rows, number = np.unique(rows, return_counts=True)
+        others = pattern.candidates - number[np.searchsorted(rows, pattern.located(found.atoms[own])[0])]
+        better = np.floor(found.realistic[own]) - 1
+        hits[own] = hypergeom.cdf(9, others, better, np.minimum(OTHERS, others))
+    return float(hits.mean())
+
 
 ALONE = {"without counted rules": NETWORK_ALONE, "rules alone": RULES_ALONE}
+PARTS = {"paths alone, R2N": PATHS_ALONE, "input layer alone": INPUT_ALONE}
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,12 +280,22 @@ def measure(row: TableRow, dataset: str, seed: int) -> Measured:
     for _ in run.trainer:
         pass
     seconds, logits, parts = process_time() - start, run.logits(), {}
-    metrics = {**run.evaluate("test").metrics, **_by_cut(logits, run.problem)}
+    if row.inductive:
+        other = Model.from_run(run).on(load(f"{dataset}-new"))
+        report = other.evaluate("test")
+        metrics = dict(report.metrics) | {
+            SAMPLED: hits_of_sampled(report, other.problem),
+            "memory_gb": peak_gigabytes(),
+        }
+        return Measured(row, dataset, seed, metrics, seconds)
+    if run.model.counted is not None:
+        wanted = {**(PARTS if run.model.blends else {}), **(ALONE if run.model.counted.rules else {})}
+        parts = {name: logits.by(weighting) for name, weighting in wanted.items()}
+    report = evaluate_split(logits, run.problem, "test", baselines=parts)
+    parts = {name: dict(report.baselines[name]) for name in parts}
+    metrics = {**report.metrics, **_by_cut(logits, run.problem)}
     metrics |= rule_accuracy(run, "test") if row.rule_accuracy else {}
     metrics["memory_gb"] = peak_gigabytes()
-    if run.model.counted is not None:
-        by_part = {name: logits.by(weighting) for name, weighting in ALONE.items()}
-        parts = {name: dict(evaluate_split(one, run.problem, "test").metrics) for name, one in by_part.items()}
     if row.constraints:
         constrained = EvaluationOptions(forbidden=Constrained.from_knowledge(run.problem.knowledge))
         report = evaluate_split(logits, run.problem, "test", options=constrained)
@@ -373,7 +412,7 @@ def _distances(items: Sequence[Measured], measured: Sequence[Measured]) -> list[
     """How far a row is above another, or above a part of its own, metric by metric, with the same seeds."""
     row, dataset = items[0].row, items[0].dataset
     named = [item for item in measured if (item.row.row, item.dataset) == (row.minus, dataset)]
-    others = {item.seed: item for item in named if row.minus not in ALONE or item.row.order == row.order}
+    others = {item.seed: item for item in named if row.minus not in ALONE | PARTS or item.row.order == row.order}
     pairs = [(item, others[item.seed]) for item in items if item.seed in others]
     name = f"{row.row} minus {row.minus}"
     return [
