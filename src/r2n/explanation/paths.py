@@ -28,8 +28,10 @@ OWN_DIRECTION = (
 LEFT_OUT = "what a rule, a false fact or several facts together would change is not asked along paths"
 MANY = f"{{:,}} facts are on its paths: the {MOST_FACTS} most promising were left out in turn"
 COUNTED = "counted rules are mixed in after the paths: effects are those on the first of the two logits"
-BLENDED = "what paths say has {:.0%} of the answer: effects of facts are those along paths, times that; the input layer"
-BLENDED += " has the rest, before counted rules are mixed in"
+BLENDED = (
+    "of the answer, {:.0%} is what paths say, the rest what the input layer says: effects of facts are those along"
+    " paths, times that share"
+)
 
 
 class CarryingFact(NamedTuple):

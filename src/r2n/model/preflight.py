@@ -61,10 +61,12 @@ def preflight_warnings(problem: Problem, options: Options) -> list[str]:
     found += [*_unlearned(problem, options), *_asked_closed(problem), *_without_negatives(problem, options)]
     found += assumed_false(problem.knowledge, options.training)
     found += _loose_variables(problem.knowledge.theory)
-    if options.model.reasoner == "paths" and options.model.rules == "layers" and problem.knowledge.theory.rules:
-        count = counted(len(problem.knowledge.theory.rules), "rule")
-        mixed = "model.rules = 'counted' mixes those in that are Horn"
-        found.append(f"{count} of the theory left out along paths; {mixed}")
+    if options.model.reasoner == "paths":
+        rules, are_counted = problem.knowledge.theory.rules, options.model.rules == "counted"
+        left_out = sum(not (are_counted and is_counted(rule)) for rule in rules)
+        mixed = "only Horn rules can be counted" if are_counted else "model.rules = 'counted' mixes Horn rules in"
+        if left_out:
+            found.append(f"{counted(left_out, 'rule')} of the theory left out along paths; {mixed}")
     if options.model.has_layers and problem.knowledge.theory.rules:
         store = Store(as_trained(problem.knowledge, options.grounding), asks_closed=options.training.reads_closed)
         found += _ungrounded(problem, store, options)

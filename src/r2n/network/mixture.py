@@ -82,8 +82,8 @@ WEIGHTINGS = (
 UNSURE = 1e-6  # the rounding of a logit
 NETWORK_ALONE, RULES_ALONE = Weighting("mixture", 0.0), Weighting("rules")
 INPUT_ALONE, PATHS_ALONE = (Weighting("mixture", 0.0, paths=share) for share in (0.0, 1.0))
-SHARES = (0.7, 0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 0.9, 1.0)
-"""Of what is read along paths, in a blend with an input layer; the first is the default."""
+SHARES = (0.7, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 0.9, 1.0)
+"""Of what is read along paths, in a blend with an input layer; the first is the default. Never 0: paths are reasons."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -256,9 +256,10 @@ class Trainer:
 
     @property
     def epochs(self) -> int:
-        """The most epochs: by the options, or as many as are planned for the minutes; with those of `before`."""
-        before = 0 if self.before is None else self.before.epoch if self.before.is_done else self.before.epochs
-        return before + self._own_epochs
+        """The most epochs: by the options, or as many as are planned for the minutes, after those of `before`."""
+        if self.before is None:
+            return self._own_epochs
+        return self.before.epoch + self._own_epochs if self.active is self else self.before.epochs
 
     @property
     def _own_epochs(self) -> int:

@@ -97,7 +97,8 @@ def test_small_graphs_labelled_queries_and_graphs_without_rules() -> None:
     assert options.training.loss == "bce"
     assert [choice.key for choice in choices] in ([], ["training.corrupted_positions"])
     options, _ = choose_options(graph(200, 1000, CHAIN.rsplit("rule", 1)[0]), Options())
-    assert (options.model.reasoner, options.model.rules) == ("none", "layers")
+    assert (options.model.reasoner, options.model.rules, options.model.blends) == ("paths", "layers", True)
+    assert not choose_options(graph(200, 1000), Options(), along_paths=False)[0].model.blends, "for several processes"
 
 
 def lives(pairs: list[tuple[str, str]]) -> KnowledgeBase:
@@ -117,11 +118,15 @@ def test_positions_to_corrupt_are_those_whose_rows_hold_few_facts() -> None:
 def test_rules_that_cannot_be_counted_are_left_out_of_a_large_graph_and_that_is_told() -> None:
     either = "rule e: p(x, y) -> q(x, y) | q(y, x)\n"
     options, choices = choose_options(graph(200, 1000, CHAIN + either), Options())
-    assert (options.model.rules, options.model.reasoner) == ("counted", "none")
+    assert (options.model.rules, options.model.reasoner) == ("counted", "paths")
+    found = preflight_warnings(graph(200, 1000, CHAIN + either), options)
+    assert "1 rule of the theory left out along paths; only Horn rules can be counted" in found
+    apart, choices = choose_options(graph(200, 1000, CHAIN + either), Options(), along_paths=False)
+    assert apart.model.reasoner == "none"
     found = next(choice for choice in choices if choice.key == "model.reasoner")
     assert found.reason.startswith("1 rule left out: on a graph of ")
     alone, _ = choose_options(graph(200, 1000, CHAIN.rsplit("rule", 1)[0] + either), Options())
-    assert (alone.model.rules, alone.model.reasoner) == ("layers", "none")
+    assert (alone.model.rules, alone.model.reasoner) == ("layers", "paths")
     same = Options().changed(["model.reasoner=r2n", "grounding.strategy=full"])
     assert choose_options(graph(200, 1000, CHAIN + either), same) == (same, ())
 
@@ -271,7 +276,7 @@ def test_what_was_chosen_for_the_sake_of_another_choice_goes_with_it() -> None:
 
 @pytest.mark.parametrize("settled", ["training.minutes=5", "training.epochs=7"])
 def test_a_training_has_most_minutes_unless_somebody_says_how_long(settled: str) -> None:
-    problem, own = graph(20, 100), Options().changed([settled])
+    problem, own = graph(20, 10), Options().changed([settled])
     options, choices = with_budget(choose_options(problem, Options()), Options())
     assert (choices[-1].key, options.training.minutes) == ("training.minutes", MINUTES)
     assert with_budget(choose_options(problem, own), own) == choose_options(problem, own)

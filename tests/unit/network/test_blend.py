@@ -86,7 +86,7 @@ def test_both_parts_are_trained_apart_and_their_logs_are_weighed(rules: str) -> 
         ]
     )
     logs = [part - logsumexp(np.where(known, -np.inf, part), axis=1, keepdims=True) for part in own]
-    for share in SHARES:
+    for share in (0.0, *SHARES):
         rows = logits.by(Weighting("mixture", 0.0, paths=share)).rows(index, 1, given)
         blended = share * logs[0] + (1 - share) * logs[1]
         expected = blended - logsumexp(np.where(known, -np.inf, blended), axis=1, keepdims=True)
