@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from r2n.reporting.pages import Series, line_chart
+from r2n.reporting.pages import Series, chart
 
 DOCS = Path(__file__).parents[1] / "docs"
 COMMANDS = {"generate": "generate", "duckdb": "ground, arrays and DuckDB", "spark": "ground, Spark, local[2]"}
@@ -31,12 +31,12 @@ def latest(rows: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
 def draw(kinds: dict[str, list[dict[str, Any]]], curves: list[Curve], unit: float, label: str, name: str) -> None:
     """One chart: figures against the number of facts, both logarithmic."""
     series = [
-        Series(called, [row["facts"] for row in rows], [row[field] / unit for row in rows], dots=True)
+        Series(called, *np.log10([[row["facts"] for row in rows], [row[field] / unit for row in rows]]).tolist())
         for kind, field, called in curves
         for rows in [kinds.get(kind, [])]
     ]
-    chart = line_chart(f"{label} by facts", series, x_label="facts", y_label=label, x_log=True)
-    head, rest = chart.split(">", 1)
+    drawn = chart(f"{label} by facts", series, x_label="facts (log10)", y_label=f"{label} (log10)")
+    head, rest = drawn.split(">", 1)
     (DOCS / "images" / f"scale-{name}.svg").write_text(f"{head}><style>{STYLE}</style>{rest}", encoding="utf-8")
 
 

@@ -2,7 +2,6 @@
 
 import re
 from dataclasses import replace
-from itertools import pairwise
 from math import inf, nan
 from pathlib import Path
 from xml.etree import ElementTree
@@ -26,12 +25,10 @@ from r2n.reporting.pages import (
     MOST_POINTS,
     RIGHT,
     TOP,
-    WIDTH,
     Series,
-    bar_chart,
+    chart,
     compare_page,
     explanation_page,
-    line_chart,
     page,
     protocol_texts,
     run_charts,
@@ -205,9 +202,9 @@ FLOOR = 200 - BOTTOM
 Points = list[tuple[float, float]]
 
 
-def chart(*series: Series, **options: object) -> Element:
+def drawn(*series: Series, **options: object) -> Element:
     given_ = {"x_label": "epoch", "y_label": "loss"} | options
-    return ElementTree.fromstring(line_chart("label", series, **given_))  # pyright: ignore[reportArgumentType]
+    return ElementTree.fromstring(chart("label", series, **given_))  # pyright: ignore[reportArgumentType]
 
 
 def lines(root: Element) -> list[Points]:
@@ -224,69 +221,55 @@ def texts(root: Element) -> list[str]:
 
 
 def test_points_stand_where_the_axes_say() -> None:
-    root = chart(Series("a", (0, 10), (0.0, 1.0)), x_range=(0, 10), y_range=(0, 1))
-    assert lines(root) == [[(LEFT, FLOOR), (WIDTH - RIGHT, TOP)]]
+    root = drawn(Series("a", (0, 10), (0.0, 1.0)), x_range=(0, 10), y_range=(0, 1))
+    assert lines(root) == [[(LEFT, FLOOR), (RIGHT, TOP)]]
     assert texts(root) == ["0", "0.5", "1", "0", "2", "4", "6", "8", "10", "epoch", "loss"]
     assert (root.get("role"), root.get("aria-label")) == ("img", "label")
 
 
-def test_a_value_that_is_no_number_leaves_a_gap_and_a_single_one_is_a_dot() -> None:
-    root = chart(Series("a", (1, 2, 3, 4, 5, 6), (1.0, 2.0, nan, 3.0, inf, 2.0)))
-    assert [len(line) for line in lines(root)] == [2]
-    assert len(dots(root)) == 2
-    alone = chart(Series("a", (7,), (0.5,)))
+def test_values_that_are_no_numbers_are_left_out_and_few_points_are_dots() -> None:
+    root = drawn(Series("a", (1, 2, 3, 4, 5, 6), (1.0, 2.0, nan, 3.0, inf, 2.0)))
+    assert [len(line) for line in lines(root)] == [4]
+    assert len(dots(root)) == 4
+    assert dots(drawn(Series("a", tuple(range(20)), (1.0,) * 20))) == []
+    alone = drawn(Series("a", (7,), (0.5,)))
     assert (lines(alone), len(dots(alone))) == ([], 1)
-    assert lines(chart(Series("a", (), ()))) == lines(chart()) == []
-
-
-def test_stairs_have_each_level_before_its_point() -> None:
-    root = chart(Series("a", (0.0, 0.5, 1.0), (1.0, 1.0, 0.5), steps=True), x_range=(0, 1), y_range=(0, 1))
-    (path,) = lines(root)
-    assert all(a[0] == b[0] or a[1] == b[1] for a, b in pairwise(path))
-    assert path[3] == (path[2][0], path[-1][1])
-
-
-def test_values_far_apart_have_a_logarithmic_axis() -> None:
-    root = chart(Series("a", (1, 2, 3), (1e-6, 1.0, 1e4)))
-    assert "loss (log scale)" in texts(root)
-    places = [y for _, y in lines(root)[0]]
-    assert (places[0] - places[1]) / (places[0] - places[2]) == pytest.approx(0.6, abs=0.01)
-    assert texts(root)[:4] == ["10⁻⁶", "10⁻³", "1", "1,000"]
-    assert "loss" in texts(chart(Series("a", (1, 2), (0.0, 1e4))))
+    assert lines(drawn(Series("a", (), ()))) == lines(drawn()) == []
 
 
 def test_many_points_are_thinned_and_epochs_have_whole_ticks() -> None:
-    root = chart(Series("a", tuple(range(5000)), tuple(float(i) for i in range(5000))))
+    root = drawn(Series("a", tuple(range(5000)), tuple(float(i) for i in range(5000))))
     assert len(lines(root)[0]) == MOST_POINTS
-    few = chart(Series("a", (1, 2), (1.0, 2.0)))
+    few = drawn(Series("a", (1, 2), (1.0, 2.0)))
     assert texts(few)[-4:-2] == ["1", "2"]
 
 
 def test_several_lines_have_a_legend_below_in_which_names_are_text() -> None:
     names = [f"<b>{i}" * 5 for i in range(8)]
-    root = chart(*(Series(name, (1, 2), (1.0, 2.0)) for name in names))
+    root = drawn(*(Series(name, (1, 2), (1.0, 2.0)) for name in names))
     assert texts(root)[-8:] == names
-    assert float((root.get("viewBox") or "").split()[3]) == 203 + 8 * 15
+    assert float((root.get("viewBox") or "").split()[3]) == 203 + 4 * 15
 
 
 def test_bars_fill_the_room_between_edges() -> None:
-    def bars(edges: list[float], counts: list[int]) -> list[dict[str, float]]:
-        root = ElementTree.fromstring(bar_chart("label", edges, counts, x_label="", y_label="atoms"))
+    def bars(*given: tuple[float, float, int]) -> list[dict[str, float]]:
+        most = max(1, *(count for *_, count in given))
+        root = drawn(bars=given, x_range=(0, 1), y_range=(0, most), height=110)
         found = [e for e in root.iter() if e.get("class") == "bar-mark"]
         return [{key: float(e.get(key, 0)) for key in ("x", "y", "width", "height")} for e in found]
 
-    tall, flat = bars([0, 0.5, 1], [4, 0])
+    tall, flat = bars((0, 0.5, 4), (0.5, 1, 0))
     assert (tall["y"], tall["height"]) == (TOP, 110 - BOTTOM - TOP)
     assert (flat["y"], flat["height"]) == (110 - BOTTOM, 0)
     assert tall["x"] + tall["width"] <= flat["x"]
-    assert bars([0, 1], [0])[0]["height"] == 0
+    assert bars((0, 0.5, 0), (0.5, 1, 0))[0]["height"] == 0
 
 
 @given(st.lists(st.lists(ANY, max_size=6), max_size=8))
 def test_any_numbers_are_drawn_inside(values: list[list[float]]) -> None:
-    root = chart(*(Series(str(i), tuple(range(len(part))), part, dots=True) for i, part in enumerate(values)))
+    root = drawn(*(Series(str(i), tuple(range(len(part))), part) for i, part in enumerate(values)))
     for x, y in (*dots(root), *(point for line in lines(root) for point in line)):
-        assert LEFT <= x <= WIDTH - RIGHT
+        assert LEFT <= x <= RIGHT
         assert TOP <= y <= FLOOR
     ticks = [float(e.get("y", 0)) - 3.5 for e in root.iter() if e.get("text-anchor") == "end"]
     assert ticks == sorted(ticks, reverse=True)
