@@ -24,7 +24,7 @@ from r2n.explanation.records import Explanation, answer_texts, probability_text,
 from r2n.files import json_text, write_atomically
 from r2n.model.model import Model
 from r2n.reporting.compare import Comparison
-from r2n.reporting.run_report import RunReport, Training, build_report, shown_curves
+from r2n.reporting.run_report import RunReport, Training, build_report
 from r2n.store.folder import RunFolder
 from r2n.visible import printable, shortened
 
@@ -188,7 +188,7 @@ def run_page(report: RunReport) -> str:
     return page(
         "run.html.j2",
         report=report,
-        title=report.trained_on.problem,
+        title=report.problem,
         headings={name: heading for name, heading, is_there in sections if is_there},
         charts=charts,
         precision_recall=precision_recall,
@@ -252,7 +252,7 @@ def run_charts(report: RunReport) -> dict[str, list[Card]]:
         split, before, after = result.report.split, result.report.calibration, result.report.calibrated
         kinds = (split if after is None else f"{split}, by the network", before), (f"{split}, calibrated", after)
         found += [reliability_card(name, part) for name, part in kinds if part and any(b.count for b in part.bins)]
-    cards, curves = [], [curve for curve in shown_curves(report.networks) if any(curve.values)]
+    cards, curves = [], [curve for curve in report.curves if any(curve.values)]
     for panel in dict.fromkeys(curve.panel for curve in curves):
         series = [Series(curve.name, curve.epochs, curve.values) for curve in curves if curve.panel == panel]
         last = ", ".join(f"{part.name} {part.y[-1]:.4g}" for part in series)

@@ -34,7 +34,7 @@ from r2n.reporting.pages import (
     run_charts,
     run_page,
 )
-from r2n.reporting.run_report import RunReport, SplitResult, TrainingData
+from r2n.reporting.run_report import RunReport, SplitResult
 from tests.explanations import italy
 from tests.html_pages import Page, contrast, faults, read_page
 from tests.report_samples import RULES, report
@@ -137,7 +137,7 @@ def test_every_section_is_there() -> None:
 
 
 def test_missing_parts_are_left_out_and_long_lists_are_folded_or_cut() -> None:
-    html = run_page(RunReport(TrainingData("towns", ())))
+    html = run_page(RunReport("towns"))
     assert faults(html) == []
     assert [a["id"] for a in Page(html).all("section")] == ["trained-on"]
     assert Page(html).all("svg") == []
@@ -145,8 +145,8 @@ def test_missing_parts_are_left_out_and_long_lists_are_folded_or_cut() -> None:
     many = SplitResult(Report("test", {"mrr": 0.5}, {}, {"task": "ranking", "queries": 400}), ranks=counts)
     rules = RuleReport("p", None, 0, None, None, None, (RuleAccount(RULES[0], "explicit"),) * 60, left_out=5)
     domains = tuple((f"d{i}", 1) for i in range(60))
-    about = TrainingData("towns", (), domains, rules=tuple(f"rule r{i}" for i in range(300)))
-    html = run_page(RunReport(about, (many,), rules=rules))
+    theory = tuple(f"rule r{i}" for i in range(300))
+    html = run_page(RunReport("towns", domains=domains, theory=theory, results=(many,), rules=rules))
     assert faults(html) == []
     for text in ("388 more predicates", "25 more: r2n rules RUN", "300 rules", "and 20 more"):
         assert text in Page(html).text
@@ -172,7 +172,7 @@ def test_charts_of_training_and_reliability() -> None:
     assert [chart.count("<circle") for chart in card.charts] == [10, 0]
     empty = calibration(np.zeros(0), np.zeros(0, bool))
     nothing = SplitResult(Report("test", {"ap": nan}, {}, {"task": "classification"}, calibration=empty))
-    assert run_charts(RunReport(TrainingData("p", ()), (nothing,), ((),))) == {"training": [], "reliability": []}
+    assert run_charts(RunReport("p", results=(nothing,))) == {"training": [], "reliability": []}
 
 
 # other pages
