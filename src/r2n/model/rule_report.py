@@ -436,8 +436,7 @@ def held_back(trained: Model) -> RuleSwitches | None:
     some = asked[drawn(len(asked), number, 0)]
     rest = np.delete(np.arange(len(known)), some)
     knowledge = replace(problem.knowledge, evidence=Evidence(known.atoms[rest], known.truth[rest]))
-    times = trained.changed.times[rest]
-    changed = replace(trained.changed, problem=replace(problem, knowledge=knowledge), times=times)
+    changed = replace(trained.changed, problem=replace(problem, knowledge=knowledge))
     queries = Evidence(known.atoms[some], known.truth[some])
     split = f"{counted(number, 'known atom')}, asked as if they were not known"
     return RuleSwitches(replace(trained, changed=changed), split, queries)
