@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from r2n.reporting.pages import Series, chart
+from r2n.reporting.pages import chart
+from r2n.reporting.run_report import Curve
 
 DOCS = Path(__file__).parents[1] / "docs"
 COMMANDS = {"generate": "generate", "duckdb": "ground, arrays and DuckDB", "spark": "ground, Spark, local[2]"}
@@ -31,7 +32,7 @@ def latest(rows: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
 def draw(kinds: dict[str, list[dict[str, Any]]], curves: list[Curve], unit: float, label: str, name: str) -> None:
     """One chart: figures against the number of facts, both logarithmic."""
     series = [
-        Series(called, *np.log10([[row["facts"] for row in rows], [row[field] / unit for row in rows]]).tolist())
+        Curve(called, *np.log10([[row["facts"] for row in rows], [row[field] / unit for row in rows]]).tolist())
         for kind, field, called in curves
         for rows in [kinds.get(kind, [])]
     ]

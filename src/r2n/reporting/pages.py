@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from functools import cache
 from math import ceil, floor, isfinite, isnan, log10
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -24,7 +24,7 @@ from r2n.explanation.records import Explanation, answer_texts, probability_text,
 from r2n.files import json_text, write_atomically
 from r2n.model.model import Model
 from r2n.reporting.compare import Comparison
-from r2n.reporting.run_report import RunReport, Training, build_report
+from r2n.reporting.run_report import Curve, RunReport, Training, build_report
 from r2n.store.folder import RunFolder
 from r2n.visible import printable, shortened
 
@@ -35,17 +35,9 @@ MOST_POINTS, MOST_DOTS = 300, 12  # points of a line; lines of few points have d
 Number = int | float
 
 
-class Series(NamedTuple):
-    """Points that a line joins; values that are not finite are left out."""
-
-    name: str
-    x: Sequence[Number]
-    y: Sequence[Number]
-
-
 def chart(
     label: str,
-    series: Sequence[Series] = (),
+    series: Sequence[Curve] = (),
     *,
     x_label: str,
     y_label: str,
@@ -170,7 +162,7 @@ def run_page(report: RunReport) -> str:
     charts, results, precision_recall = run_charts(report), report.results, list[Card]()
     for split, curve in ((r.report.split, curve) for r in results for curve in r.precision_recall[:MOST_CHARTS]):
         text = f"AP {curve.ap:.3f}, {curve.true:,} true of {curve.queries:,}"
-        series = [Series("precision", curve.recall, curve.precision)]
+        series = [Curve("precision", curve.recall, curve.precision)]
         words = {"x_label": "recall", "y_label": "precision"}
         drawn = chart(f"Precision over recall: {text}", series, **words, x_range=(0, 1), y_range=(0, 1), height=180)
         precision_recall.append(Card(f"{split}: {curve.name}", text, (drawn,)))
@@ -252,9 +244,9 @@ def run_charts(report: RunReport) -> dict[str, list[Card]]:
         split, before, after = result.report.split, result.report.calibration, result.report.calibrated
         kinds = (split if after is None else f"{split}, by the network", before), (f"{split}, calibrated", after)
         found += [reliability_card(name, part) for name, part in kinds if part and any(b.count for b in part.bins)]
-    cards, curves = [], [curve for curve in report.curves if any(curve.values)]
+    cards, curves = [], [curve for curve in report.curves if any(curve.y)]
     for panel in dict.fromkeys(curve.panel for curve in curves):
-        series = [Series(curve.name, curve.epochs, curve.values) for curve in curves if curve.panel == panel]
+        series = [curve for curve in curves if curve.panel == panel]
         last = ", ".join(f"{part.name} {part.y[-1]:.4g}" for part in series)
         label = f"{panel.capitalize()} over the epochs; at the end: {last}"
         cards.append(
@@ -269,7 +261,7 @@ def reliability_card(heading: str, calibration: Calibration) -> Card:
     text = f"Brier {calibration.brier:.3f}, ECE {calibration.ece:.3f}"
     upper = chart(
         f"Share of true atoms over the predicted probability, which would be the diagonal if all were right: {text}",
-        [Series("observed", [p.confidence for p in filled], [p.accuracy for p in filled])],
+        [Curve("observed", [p.confidence for p in filled], [p.accuracy for p in filled])],
         x_label="predicted probability",
         y_label="share of true atoms",
         x_range=(0, 1),

@@ -43,11 +43,11 @@ MOST_COMPARED = 50  # of the queries that are ranked first, spread evenly: the m
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """A number over the epochs; curves of one panel share a pair of axes. NaN leaves a gap."""
+    """Points that a line joins, but those that are not finite; the curves of one panel share a pair of axes."""
 
     name: str
-    epochs: tuple[int, ...]
-    values: tuple[float, ...]
+    x: Sequence[int | float]
+    y: Sequence[int | float]
     panel: str = "loss"
 
 

@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from scipy.sparse import csr_array
 
 from r2n.data.features import bags_of_words
-from r2n.data.herbrand import Codes
+from r2n.data.herbrand import Codes, index_among
 from r2n.data.knowledge_base import Evidence, KnowledgeBase
 from r2n.data.problem import Problem
 from r2n.datasets.benchmarks import cuts_of_test, load
@@ -147,14 +147,11 @@ class ProofCounts:
         """The counts of atoms given by their codes."""
         width = 0 if self.depth == 1 else 1
         grounding = BackwardGrounder(width, self.depth).ground(Store(self.knowledge), codes)
-        counts, order = np.zeros(len(codes)), np.argsort(codes)
+        counts, ascending = np.zeros(len(codes)), np.sort(codes)
         for part in grounding.ground_rules:
             for position in part.rule.head_positions:
-                heads = part.atoms[:, position]
-                index = np.searchsorted(codes, heads, sorter=order)
-                found = index < len(codes)
-                found[found] = codes[order[index[found]]] == heads[found]
-                np.add.at(counts, order[index[found]], 1.0)
+                index = index_among(part.atoms[:, position], ascending)
+                np.add.at(counts, np.argsort(codes)[index[index >= 0]], 1.0)
         return counts
 
 

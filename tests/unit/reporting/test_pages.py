@@ -25,7 +25,6 @@ from r2n.reporting.pages import (
     MOST_POINTS,
     RIGHT,
     TOP,
-    Series,
     chart,
     compare_page,
     explanation_page,
@@ -34,7 +33,7 @@ from r2n.reporting.pages import (
     run_charts,
     run_page,
 )
-from r2n.reporting.run_report import RunReport, SplitResult
+from r2n.reporting.run_report import Curve, RunReport, SplitResult
 from tests.explanations import italy
 from tests.html_pages import Page, contrast, faults, read_page
 from tests.report_samples import RULES, report
@@ -202,7 +201,7 @@ FLOOR = 200 - BOTTOM
 Points = list[tuple[float, float]]
 
 
-def drawn(*series: Series, **options: object) -> Element:
+def drawn(*series: Curve, **options: object) -> Element:
     given_ = {"x_label": "epoch", "y_label": "loss"} | options
     return ElementTree.fromstring(chart("label", series, **given_))  # pyright: ignore[reportArgumentType]
 
@@ -221,32 +220,32 @@ def texts(root: Element) -> list[str]:
 
 
 def test_points_stand_where_the_axes_say() -> None:
-    root = drawn(Series("a", (0, 10), (0.0, 1.0)), x_range=(0, 10), y_range=(0, 1))
+    root = drawn(Curve("a", (0, 10), (0.0, 1.0)), x_range=(0, 10), y_range=(0, 1))
     assert lines(root) == [[(LEFT, FLOOR), (RIGHT, TOP)]]
     assert texts(root) == ["0", "0.5", "1", "0", "2", "4", "6", "8", "10", "epoch", "loss"]
     assert (root.get("role"), root.get("aria-label")) == ("img", "label")
 
 
 def test_values_that_are_no_numbers_are_left_out_and_few_points_are_dots() -> None:
-    root = drawn(Series("a", (1, 2, 3, 4, 5, 6), (1.0, 2.0, nan, 3.0, inf, 2.0)))
+    root = drawn(Curve("a", (1, 2, 3, 4, 5, 6), (1.0, 2.0, nan, 3.0, inf, 2.0)))
     assert [len(line) for line in lines(root)] == [4]
     assert len(dots(root)) == 4
-    assert dots(drawn(Series("a", tuple(range(20)), (1.0,) * 20))) == []
-    alone = drawn(Series("a", (7,), (0.5,)))
+    assert dots(drawn(Curve("a", tuple(range(20)), (1.0,) * 20))) == []
+    alone = drawn(Curve("a", (7,), (0.5,)))
     assert (lines(alone), len(dots(alone))) == ([], 1)
-    assert lines(drawn(Series("a", (), ()))) == lines(drawn()) == []
+    assert lines(drawn(Curve("a", (), ()))) == lines(drawn()) == []
 
 
 def test_many_points_are_thinned_and_epochs_have_whole_ticks() -> None:
-    root = drawn(Series("a", tuple(range(5000)), tuple(float(i) for i in range(5000))))
+    root = drawn(Curve("a", tuple(range(5000)), tuple(float(i) for i in range(5000))))
     assert len(lines(root)[0]) == MOST_POINTS
-    few = drawn(Series("a", (1, 2), (1.0, 2.0)))
+    few = drawn(Curve("a", (1, 2), (1.0, 2.0)))
     assert texts(few)[-4:-2] == ["1", "2"]
 
 
 def test_several_lines_have_a_legend_below_in_which_names_are_text() -> None:
     names = [f"<b>{i}" * 5 for i in range(8)]
-    root = drawn(*(Series(name, (1, 2), (1.0, 2.0)) for name in names))
+    root = drawn(*(Curve(name, (1, 2), (1.0, 2.0)) for name in names))
     assert texts(root)[-8:] == names
     assert float((root.get("viewBox") or "").split()[3]) == 203 + 4 * 15
 
@@ -267,7 +266,7 @@ def test_bars_fill_the_room_between_edges() -> None:
 
 @given(st.lists(st.lists(ANY, max_size=6), max_size=8))
 def test_any_numbers_are_drawn_inside(values: list[list[float]]) -> None:
-    root = drawn(*(Series(str(i), tuple(range(len(part))), part) for i, part in enumerate(values)))
+    root = drawn(*(Curve(str(i), tuple(range(len(part))), part) for i, part in enumerate(values)))
     for x, y in (*dots(root), *(point for line in lines(root) for point in line)):
         assert LEFT <= x <= RIGHT
         assert TOP <= y <= FLOOR

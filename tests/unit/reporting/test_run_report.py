@@ -46,7 +46,7 @@ def test_a_report_is_complete(kind: str, request: pytest.FixtureRequest) -> None
     assert found.answers
     assert found.rules is not None
     assert [line["reason"] for line in found.options if line["origin"] == "chosen"] == ["a reason"]
-    assert len(found.curves[0].epochs) == run.trained.options.training.epochs
+    assert len(found.curves[0].x) == run.trained.options.training.epochs
     assert faults(run_page(found)) == []
     fast = build_report(run.folder, run.trained, run.reports, TRAINING, seconds=0.0)
     assert fast.figures == found.figures
@@ -130,10 +130,10 @@ def test_options_say_where_they_come_from_and_figures_are_main_metrics_and_cost(
 
 def test_curves_are_those_of_the_trace(tmp_path: Path) -> None:
     trace = tmp_path / "trace.jsonl"
-    assert all(curve.epochs == () for curve in training_curves(trace))
+    assert all(curve.x == () for curve in training_curves(trace))
     trace.write_text("".join(json.dumps(record) + "\n" for record in RECORDS))
     curves = training_curves(trace)
-    assert {curve.name: (curve.epochs, curve.values, curve.panel) for curve in curves} == {
+    assert {curve.name: (curve.x, curve.y, curve.panel) for curve in curves} == {
         "loss": ((1, 2), (3.0, 2.0), "loss"),
         "supervised": ((1, 2), (2.0, 1.5), "loss"),
         "semantic": ((1, 2), (1.0, 0.5), "loss"),
