@@ -9,7 +9,7 @@ import torch
 
 from r2n.data.atom_text import facts_from_texts, looks_like_atom
 from r2n.data.candidates import find_candidates
-from r2n.data.herbrand import Codes, HerbrandBase
+from r2n.data.herbrand import Codes, HerbrandBase, index_among
 from r2n.data.knowledge_base import (
     EncodedFacts,
     Evidence,
@@ -201,9 +201,8 @@ def _check(
     base: HerbrandBase, old: Evidence, given: Evidence, encoded: EncodedFacts | None, *, removed: bool = False
 ) -> None:
     """Refuse facts that contradict what is known, or that are `removed` and not among the facts."""
-    rows = np.minimum(np.searchsorted(old.atoms, given.atoms), max(0, len(old) - 1))
-    is_known = old.atoms[rows] == given.atoms if len(old) else np.zeros(len(given), bool)
-    known = np.where(is_known, old.truth[rows] if len(old) else False, -1)
+    rows = index_among(given.atoms, old.atoms)
+    known = np.where(rows >= 0, np.append(old.truth, False)[rows], -1)
     absent = known < 0
     wrong = (known != given.truth) & (removed | ~absent)
     if not wrong.any():
@@ -211,8 +210,8 @@ def _check(
     is_absent = removed and bool(absent.any())
     number = int((absent if is_absent else wrong).argmax())
     code, truth, where = given.atoms[number : number + 1], str(bool(given.truth[number])).lower(), None
-    if encoded is not None and len(rows := np.flatnonzero(encoded.codes == code)):
-        where = encoded.location(int(rows[0]))
+    if encoded is not None and (encoded.codes == code).any():
+        where = encoded.location(int((encoded.codes == code).argmax()))
     name, other = base.names(code)[0], "false" if truth == "true" else "true"
     if not removed:
         hint = "take back what is known first: without_facts, or --without"

@@ -113,8 +113,7 @@ def rule_accuracy(run: Run, split: str) -> dict[str, float]:
     """
     queries, model, evidence = run.problem.queries[split], run.model, run.knowledge.evidence
     graph = run.source.around(queries.atoms)
-    order = np.argsort(atoms := np.concatenate([evidence.atoms, queries.atoms]))
-    everything = Evidence(atoms[order], np.concatenate([evidence.truth, queries.truth])[order])
+    everything = Evidence.joined(evidence, queries)
     labels = torch.from_numpy(known_truths(model.base, graph.atoms.numpy(), everything))
     asked = torch.isin(graph.atoms, torch.from_numpy(queries.atoms.copy()))
     batch, known_then = model.collate(graph), known_states(model.base, graph.atoms, evidence)
