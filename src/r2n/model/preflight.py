@@ -96,16 +96,16 @@ def _unlearned(problem: Problem, options: Options) -> Iterator[str]:
     if options.training.ask_closed:
         return
     base = problem.knowledge.base
-    known = set(base.decode(_open_atoms(base, problem.train))[0].tolist())
-    asked = {i for part in problem.queries.values() for i in base.decode(_open_atoms(base, part))[0].tolist()}
+    known = base.predicates(_open_atoms(base, problem.train))
+    asked = base.predicates(*(_open_atoms(base, part) for part in problem.queries.values()))
     if not known and not asked and len(problem.train):
         yield (
             "no atom of an open predicate is known, so that a training has nothing to learn from: add facts of one to"
             " [facts] train, or ask r2n infer, which answers from facts and rules alone"
         )
-    for i in sorted(asked - known):
+    for predicate in (one for one in asked if one not in known):
         yield (
-            f"{base.language.predicates[i].name} is asked, and no open atom of it is known: a training learns nothing"
+            f"{predicate.name} is asked, and no open atom of it is known: a training learns nothing"
             " of it but what the rules say; add facts of it to [facts] train, or ask r2n infer, which needs none"
         )
 
