@@ -16,7 +16,7 @@ STYLE = "svg{background:#fff}text{fill:#55606e;font:11px system-ui,sans-serif}.a
 STYLE += ".line{fill:none;stroke-width:2}" + "".join(
     f".line.k{i}{{stroke:{colour}}}.dot.k{i}{{fill:{colour}}}" for i, colour in enumerate(COLOURS)
 )
-Curve = tuple[str, str, str]
+Figure = tuple[str, str, str]
 """A kind of measurement, a figure of it, and what it is called."""
 
 
@@ -29,7 +29,7 @@ def latest(rows: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
     return found
 
 
-def draw(kinds: dict[str, list[dict[str, Any]]], curves: list[Curve], unit: float, label: str, name: str) -> None:
+def draw(kinds: dict[str, list[dict[str, Any]]], curves: list[Figure], unit: float, label: str, name: str) -> None:
     """One chart: figures against the number of facts, both logarithmic."""
     series = [
         Curve(called, *np.log10([[row["facts"] for row in rows], [row[field] / unit for row in rows]]).tolist())

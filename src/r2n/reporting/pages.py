@@ -29,7 +29,7 @@ from r2n.store.folder import RunFolder
 from r2n.visible import printable, shortened
 
 LEFT, RIGHT, TOP, BOTTOM = 46, 310, 10, 34  # of a chart, in pixels; it is as wide as a phone
-LEGEND_LINE, LEGEND_COLUMN = 15, 137  # pixels
+LEGEND_LINE, LEGEND_COLUMN, LETTERS_OF_A_COLUMN = 15, 137, 16  # the first two in pixels
 MOST_POINTS, MOST_DOTS = 300, 12  # points of a line; lines of few points have dots
 
 Number = int | float
@@ -65,7 +65,8 @@ def chart(
     is_whole = all(isinstance(value, int) for part in series for value in part.x)
     kept = [np.linspace(0, len(p) - 1, min(len(p), MOST_POINTS)).round().astype(int).tolist() for p in points]
     names = [part.name for part in series] if len(series) > 1 else []
-    spots = [(LEFT + i % 2 * LEGEND_COLUMN, height + (1 + i // 2) * LEGEND_LINE) for i in range(len(names))]
+    columns = 2 if max(map(len, names), default=0) <= LETTERS_OF_A_COLUMN else 1
+    spots = [(LEFT + i % columns * LEGEND_COLUMN, height + (1 + i // columns) * LEGEND_LINE) for i in range(len(names))]
     return page(
         "chart.svg.j2",
         label=label,
@@ -73,7 +74,7 @@ def chart(
         right=RIGHT,
         top=TOP,
         bottom=bottom,
-        height=height + (len(names) + 1) // 2 * LEGEND_LINE + 3,
+        height=height + -(-len(names) // columns) * LEGEND_LINE + 3,
         x_label=x_label,
         y_label=y_label,
         x_ticks=[(x(v), f"{v:,.6g}") for v in ticks(low_x, high_x, 5, is_whole=is_whole)],
@@ -162,9 +163,9 @@ def run_page(report: RunReport) -> str:
     charts, results, precision_recall = run_charts(report), report.results, list[Card]()
     for split, curve in ((r.report.split, curve) for r in results for curve in r.precision_recall[:MOST_CHARTS]):
         text = f"AP {curve.ap:.3f}, {curve.true:,} true of {curve.queries:,}"
+        unit: dict[str, Any] = {"x_range": (0, 1), "y_range": (0, 1), "height": 180}
         series = [Curve("precision", curve.recall, curve.precision)]
-        words = {"x_label": "recall", "y_label": "precision"}
-        drawn = chart(f"Precision over recall: {text}", series, **words, x_range=(0, 1), y_range=(0, 1), height=180)
+        drawn = chart(f"Precision over recall: {text}", series, x_label="recall", y_label="precision", **unit)
         precision_recall.append(Card(f"{split}: {curve.name}", text, (drawn,)))
     sections = (
         ("trained-on", "Training data", True),

@@ -247,7 +247,9 @@ def test_several_lines_have_a_legend_below_in_which_names_are_text() -> None:
     names = [f"<b>{i}" * 5 for i in range(8)]
     root = drawn(*(Curve(name, (1, 2), (1.0, 2.0)) for name in names))
     assert texts(root)[-8:] == names
-    assert float((root.get("viewBox") or "").split()[3]) == 203 + 4 * 15
+    assert float((root.get("viewBox") or "").split()[3]) == 203 + 8 * 15
+    short = drawn(*(Curve(f"valid {i}", (1, 2), (1.0, 2.0)) for i in range(8)))
+    assert float((short.get("viewBox") or "").split()[3]) == 203 + 4 * 15  # two columns
 
 
 def test_bars_fill_the_room_between_edges() -> None:
