@@ -331,7 +331,7 @@ def explanation_svg(explanation: Explanation, *, theme: Theme = "auto") -> str:
 def _template() -> Template:
     made = Environment(loader=PackageLoader("r2n.explanation"), autoescape=True, undefined=StrictUndefined)
     made.trim_blocks = made.lstrip_blocks = True
-    made.filters["px"] = _number
+    made.filters["px"] = lambda value: f"{value:.2f}".rstrip("0").rstrip(".")
     return made.get_template("drawing.svg.j2")
 
 
@@ -351,7 +351,3 @@ def text_width(text: str, style: str) -> float:
     """An estimate of a text's width in pixels, rather too large than too small, because fonts differ."""
     odd = sum(character > "\u2030" for character in text)  # a fallback font may draw these, often a wider one
     return (cell_len(text) + odd) * LETTER * FONTS[style][1]
-
-
-def _number(value: float) -> str:
-    return f"{value:.2f}".rstrip("0").rstrip(".")

@@ -174,7 +174,9 @@ class RuleSwitches:
         source = self.trained.source
         if counted_rules(source):
             return frozenset(self.names)
-        return reachable_rules(source, self._codes, len(self.trained.network.layers))
+        reciprocals = reciprocal_codes(self.trained.network.base, self.queries.atoms)
+        codes = np.union1d(self.queries.atoms, reciprocals[reciprocals >= 0])  # in both directions
+        return reachable_rules(source, codes, len(self.trained.network.layers))
 
     def logits(self, names: Collection[str]) -> Logits:
         """The queries' logits without the rules of these names."""
@@ -224,12 +226,6 @@ class RuleSwitches:
     @property
     def _is_ranking(self) -> bool:
         return bool(self.queries.truth.all())
-
-    @property
-    def _codes(self) -> Codes:
-        """The queries, in both directions where there are reciprocals."""
-        reciprocals = reciprocal_codes(self.trained.network.base, self.queries.atoms)
-        return np.union1d(self.queries.atoms, reciprocals[reciprocals >= 0])
 
     @cached_property
     def _near(self) -> Neighbourhood | None:
