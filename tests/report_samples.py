@@ -14,12 +14,10 @@ from r2n.reporting.run_report import (
     AnswerGroup,
     Curve,
     ExampleAnswer,
-    OptionValue,
     PhaseCost,
-    PredicateSummary,
     RunReport,
     SplitResult,
-    TrainingData,
+    shown_curves,
 )
 from tests.explanations import italy
 
@@ -62,25 +60,23 @@ def report(name: str = "countries", *, networks: int = 1) -> RunReport:
     rules = RuleReport(name, "valid", 24, "ap", 0.875, 0.5, (account, RuleAccount(RULES[1], "explicit")))
     explained = replace(italy(), atom=f"locatedIn({name}, europe)", notes=(name,))
     answer = ExampleAnswer(f"in({name}, europe)", 0.97, False, f"rank 7; first is {name}", explained)
+    predicate = {"name": name, "domains": (name, "place"), "is_closed": True, "true": 1234, "false": 0, "queries": 24}
+    values = (("model.dim", "32", "32", "default", ""), ("model.layers", "2", "3", "set", ""))
+    values = (*values, ("training.n3", "0.1", "0.0", "chosen", f"many facts of {name}"))
+    keys = "key", "value", "default", "origin", "reason"
     return RunReport(
-        TrainingData(
-            name,
-            (("known", "978 true atoms"), ("read from", name)),
-            ((name, 12),),
-            (PredicateSummary(name, (name, "place"), True, 1234, 0, 24),),
-            (f"rule manifold: near({name}, y) -> in(y, z)",),
-            3,
-        ),
+        name,
+        (("known", "978 true atoms"), ("read from", name)),
+        ((name, 12),),
+        (predicate,),
+        (f"rule manifold: near({name}, y) -> in(y, z)",),
+        3,
         (SplitResult(classified, (curve,)), SplitResult(ranked, ranks=(RankCounts(name, (1, 1, 2, 0, 0)),))),
-        (curves,) * networks,
+        shown_curves((curves,) * networks),
         rules,
         (AnswerGroup("Surest wrong answers", "The surest first.", (answer, ExampleAnswer("plain", 0.25, None))),),
         (PhaseCost("read", 0.5, 0.25, 0.125), PhaseCost("train", 30.0, 31.0, 0.5)),
-        (
-            OptionValue("model.dim", "32", "32", "default"),
-            OptionValue("model.layers", "2", "3", "set"),
-            OptionValue("training.n3", "0.1", "0.0", "chosen", f"many facts of {name}"),
-        ),
+        tuple(dict(zip(keys, row, strict=True)) for row in values),
         (f"a note about {name}",),
         (("test mrr", "0.500"),),
     )

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from r2n.reporting.pages import Series, line_chart
+from r2n.reporting.pages import chart
+from r2n.reporting.run_report import Curve
 
 DOCS = Path(__file__).parents[1] / "docs"
 COMMANDS = {"generate": "generate", "duckdb": "ground, arrays and DuckDB", "spark": "ground, Spark, local[2]"}
@@ -15,7 +16,7 @@ STYLE = "svg{background:#fff}text{fill:#55606e;font:11px system-ui,sans-serif}.a
 STYLE += ".line{fill:none;stroke-width:2}" + "".join(
     f".line.k{i}{{stroke:{colour}}}.dot.k{i}{{fill:{colour}}}" for i, colour in enumerate(COLOURS)
 )
-Curve = tuple[str, str, str]
+Figure = tuple[str, str, str]
 """A kind of measurement, a figure of it, and what it is called."""
 
 
@@ -28,15 +29,15 @@ def latest(rows: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
     return found
 
 
-def draw(kinds: dict[str, list[dict[str, Any]]], curves: list[Curve], unit: float, label: str, name: str) -> None:
+def draw(kinds: dict[str, list[dict[str, Any]]], curves: list[Figure], unit: float, label: str, name: str) -> None:
     """One chart: figures against the number of facts, both logarithmic."""
     series = [
-        Series(called, [row["facts"] for row in rows], [row[field] / unit for row in rows], dots=True)
+        Curve(called, *np.log10([[row["facts"] for row in rows], [row[field] / unit for row in rows]]).tolist())
         for kind, field, called in curves
         for rows in [kinds.get(kind, [])]
     ]
-    chart = line_chart(f"{label} by facts", series, x_label="facts", y_label=label, x_log=True)
-    head, rest = chart.split(">", 1)
+    drawn = chart(f"{label} by facts", series, x_label="facts (log10)", y_label=f"{label} (log10)")
+    head, rest = drawn.split(">", 1)
     (DOCS / "images" / f"scale-{name}.svg").write_text(f"{head}><style>{STYLE}</style>{rest}", encoding="utf-8")
 
 

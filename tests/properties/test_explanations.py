@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 from hypothesis import given
 from rich.cells import cell_len
 
-from r2n.explanation.drawing import Box, answer_box, explanation_svg, node_box, positioned, reason_graph
+from r2n.explanation.drawing import Node, explanation_svg, reason_trees
 from r2n.explanation.records import LONGEST_NAME, Explanation, Line, Reason, explanation_text, render
 from r2n.reporting.pages import REPLACED, explanation_page
 from r2n.visible import printable, shortened
@@ -54,9 +54,9 @@ def spans(line: Line) -> Iterator[str]:
         yield from spans(below)
 
 
-def overlap(one: Box, other: Box) -> bool:
-    apart = one.right <= other.x or other.right <= one.x
-    return not (apart or one.bottom <= other.y or other.bottom <= one.y)
+def overlap(one: Node, other: Node) -> bool:
+    apart = one.x + one.width <= other.x or other.x + other.width <= one.x
+    return not (apart or one.y + one.height <= other.y or other.y + other.height <= one.y)
 
 
 @few
@@ -84,21 +84,14 @@ def test_text_drawing_and_page_show_everything_as_itself(explanation: Explanatio
 
 @few
 @given(explanations())
-def test_every_atom_is_one_node_every_ground_rule_has_its_atoms_and_no_box_covers_another(
-    explanation: Explanation,
-) -> None:
-    graph = reason_graph(explanation.atom, explanation.belief, explanation.reasons)
+def test_every_ground_rule_is_drawn_with_its_atoms_and_no_box_covers_another(explanation: Explanation) -> None:
+    tree = reason_trees(explanation)[0]
     reasons = list(oracle_reasons(explanation.reasons))
-    atoms = {explanation.atom} | {member.atom for reason in reasons for member in reason.because}
-    assert sum(node.kind in ("atom", "answer") for node in graph.nodes) == len(atoms)
-    for reason in reasons:
-        wanted = {printable(member.atom) for member in reason.because}
-        rules = [i for i, node in enumerate(graph.nodes) if node.title.endswith(f": {printable(reason.ground_rule)}")]
-        held = [{graph.nodes[edge.atom].name for edge in graph.edges if edge.rule == i} for i in rules]
-        assert any(wanted <= atoms and len(atoms - wanted) <= 1 for atoms in held)  # and the one that it moves
-    boxes, _, (width, height) = positioned(graph, [answer_box(explanation), *map(node_box, graph.nodes[1:])])
-    assert not [pair for pair in combinations(boxes, 2) if overlap(*pair)]
-    for box in boxes:
-        assert min(box.x, box.y) >= 0
-        assert box.right <= width
-        assert box.bottom <= height
+    held = [[part.of for part in node.children] for node in tree.nodes if node.kind == "rule"]
+    assert sorted(held) == sorted([member.atom for member in reason.because] for reason in reasons)
+    tree.place()
+    assert not [pair for pair in combinations(tree.nodes, 2) if overlap(*pair)]
+    for node in tree.nodes:
+        assert min(node.x, node.y) >= 0
+        assert node.x + node.width <= tree.width
+        assert node.y + node.height <= tree.height

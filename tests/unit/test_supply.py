@@ -13,7 +13,7 @@ from tools.sbom import left_out
 
 PINS = pins(ROOT / "constraints.txt")
 LOWEST = pins(ROOT / "locks" / "lowest.txt")
-OF_USERS = ("distributed", "postgres", "rdf", "serve")  # the extras that `make test` and `make test-lowest` install
+OF_USERS = ("postgres", "rdf", "serve")  # the extras that `make test` and `make test-lowest` install
 LOCK = ROOT / "locks" / "test.txt"
 
 

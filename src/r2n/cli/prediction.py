@@ -163,7 +163,6 @@ def _print_or_write(table: "pa.Table", out: Path | None, *, as_json: bool) -> No
 def _print_answers(model: "Model", question: str, answers: "Answers", *, as_json: bool) -> None:
     """The answers on standard output, and the numbers of atoms that are not among them on standard error."""
     from r2n.data.features import constant_labels
-    from r2n.model.answers import known_text
 
     if as_json:
         calibration = None if answers.calibration is None else asdict(answers.calibration)
@@ -172,16 +171,11 @@ def _print_answers(model: "Model", question: str, answers: "Answers", *, as_json
     knowledge = model.problem.knowledge
     names = {name for item in answers for name in item.constants}
     labels = constant_labels(knowledge.features, knowledge.language, names)
-    shares = ["share"] * (answers.share is not None)
-    heads = ["atom", "probability", *shares, "known", "predicted", *["logit ± spread"] * (answers.spread is not None)]
-    heads += ["label"] * bool(labels)
-    rows = []
-    for item in answers:
-        row = [item.atom, ui.number_text(item.probability)]
-        row += ["" if item.share is None else ui.number_text(item.share)] * bool(shares)
-        row += [known_text(item), ui.number_text(item.network)]
-        row += [] if item.spread is None else [f"{item.logit:.2f} ± {item.spread:.2f}"]
-        rows.append([*row, ", ".join(labels[name] for name in item.constants if name in labels)][: len(heads)])
+    heads, rows = answers.shown()
+    if labels:
+        heads.append("label")
+        for row, item in zip(rows, answers, strict=True):
+            row.append(", ".join(labels[name] for name in item.constants if name in labels))
     for start in range(0, max(len(rows), 1), MOST_ROWS):
         ui.print_table(heads, [], rows[start : start + MOST_ROWS])
     if answers.share is not None:

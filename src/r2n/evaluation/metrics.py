@@ -242,7 +242,6 @@ class Metric:
     name: str
     task: Task
     compute: Compute
-    higher_is_better: bool = True
     upper: float = 1.0
 
 
@@ -250,11 +249,11 @@ METRICS: dict[str, Metric] = {}
 """All metrics by name, in the order in which reports show them. The first of a task is its main metric."""
 
 
-def metric(name: str, task: Task, *, higher_is_better: bool = True, upper: float = 1.0) -> Callable[[Compute], Compute]:
+def metric(name: str, task: Task, *, upper: float = 1.0) -> Callable[[Compute], Compute]:
     """Register a function as a metric: all reports of its task then compute and show it."""
 
     def register(compute: Compute) -> Compute:
-        METRICS[name] = Metric(name, task, compute, higher_is_better, upper)
+        METRICS[name] = Metric(name, task, compute, upper)
         return compute
 
     return register
@@ -266,12 +265,8 @@ metric("accuracy", "classification")(lambda logits, truth, groups: _mean((logits
 metric("class_accuracy", "functional")(class_accuracy)
 metric("macro_f1", "functional")(macro_f1)
 metric("pair_accuracy", "functional")(lambda logits, truth, groups, rows: _mean((logits > 0) == truth))
-metric("brier", "classification", higher_is_better=False)(
-    lambda logits, truth, groups: _mean((expit(logits) - truth) ** 2)
-)
-metric("ece", "classification", higher_is_better=False)(
-    lambda logits, truth, groups: calibration(expit(logits), truth).ece
-)
+metric("brier", "classification")(lambda logits, truth, groups: _mean((expit(logits) - truth) ** 2))
+metric("ece", "classification")(lambda logits, truth, groups: calibration(expit(logits), truth).ece)
 metric("mrr", "ranking")(lambda ranks: 1 / ranks)
 
 

@@ -307,12 +307,47 @@ class Neighbourhood:
         return np.stack([total[:, np.searchsorted(queried, rows)].mean(1) for rows in self.rows], axis=1)
 
 
+MOST_REGROUNDED = 8  # facts, or rules, for which everything is grounded again
+MOST_FACTS = 200  # the nearest of a neighbourhood
+MOST_TRIED = 16  # facts among which a set that flips the answer is sought
+SAME = 1e-9  # logits that differ by less are equal
+
+Logits = Float64[np.ndarray, "changes queried"]
+
+
 @dataclass(frozen=True, eq=False)
-class FactChanges:
-    """The facts of a neighbourhood, and the ground rules that go with each of them."""
+class Flip:
+    """When the answer `codes[0]` flips: below `half` (a logit), or by a rival of the others (None: never)."""
+
+    codes: Codes
+    by: Literal["half", "first"] | None
+    half: float = 0.0
+
+    def margins(self, logits: Logits) -> Float64[np.ndarray, " changes"]:
+        """The distance of each answer from flipping; negative if it has flipped."""
+        if self.by is None:
+            return np.ones(len(logits))
+        return logits[:, 0] - (self.half if self.by == "half" else logits[:, 1:].max(1))
+
+    def flips(self, logits: Logits) -> Bool[np.ndarray, " changes"]:
+        """Whether each answer flips."""
+        return self.margins(logits) < 0
+
+
+@dataclass(frozen=True, eq=False)
+class Counterfactuals:
+    """The answers for an atom and its rivals after changes.
+
+    `shown` are the facts in the reasons, `rules` the rules (by name) within reach. If one of them cannot be taken out
+    of the graph as it is, everything is grounded again, for a few of them. `logits` are those of the flip's atoms.
+    """
 
     model: ExplainedModel
     near: Neighbourhood
+    flip: Flip
+    shown: Codes
+    rules: tuple[str, ...]
+    logits: Float64[np.ndarray, " queried"]
 
     @cached_property
     def _rests_on(self) -> tuple[np.ndarray, np.ndarray]:
@@ -388,57 +423,10 @@ class FactChanges:
         altered = np.stack([members[own, 0], read], axis=1)
         return Changes(count, left_out, altered, state[members[own, 1]])
 
-
-MOST_REGROUNDED = 8  # facts, or rules, for which everything is grounded again
-MOST_FACTS = 200  # the nearest of a neighbourhood
-MOST_TRIED = 16  # facts among which a set that flips the answer is sought
-SAME = 1e-9  # logits that differ by less are equal
-
-Logits = Float64[np.ndarray, "changes queried"]
-
-
-@dataclass(frozen=True, eq=False)
-class Flip:
-    """When the answer `codes[0]` flips: below `half` (a logit), or by a rival of the others (None: never)."""
-
-    codes: Codes
-    by: Literal["half", "first"] | None
-    half: float = 0.0
-
-    def margins(self, logits: Logits) -> Float64[np.ndarray, " changes"]:
-        """The distance of each answer from flipping; negative if it has flipped."""
-        if self.by is None:
-            return np.ones(len(logits))
-        return logits[:, 0] - (self.half if self.by == "half" else logits[:, 1:].max(1))
-
-    def flips(self, logits: Logits) -> Bool[np.ndarray, " changes"]:
-        """Whether each answer flips."""
-        return self.margins(logits) < 0
-
-
-@dataclass(frozen=True, eq=False)
-class Counterfactuals:
-    """The answers for an atom and its rivals after changes.
-
-    `shown` are the facts in the reasons, `rules` the rules (by name) within reach. If one of them cannot be taken out
-    of the graph as it is, everything is grounded again, for a few of them. `logits` are those of the flip's atoms.
-    """
-
-    model: ExplainedModel
-    near: Neighbourhood
-    flip: Flip
-    shown: Codes
-    rules: tuple[str, ...]
-    logits: Float64[np.ndarray, " queried"]
-
-    @cached_property
-    def _facts(self) -> FactChanges:
-        return FactChanges(self.model, self.near)
-
     def of_facts(self) -> tuple[Counterfactual, ...]:
         """The answers if each fact within reach were not known, or known to be false."""
         found = self._records("not known", self.model.names(self._unknown[0]), self._unknown[1])
-        if not self._facts.are_distinguished:
+        if not self.are_distinguished:
             return found
         facts, logits = self._single(false=True)
         before = self._unknown[1][np.searchsorted(self._unknown[0], facts)]
@@ -455,17 +443,17 @@ class Counterfactuals:
 
     def _single(self, *, false: bool) -> tuple[Codes, Logits]:
         """Facts (ascending) that can be changed, and the logits then: by leaving them out, or by grounding again."""
-        asserted, evidence = self._facts.asserted(MOST_FACTS), self.model.knowledge.evidence
+        asserted, evidence = self.asserted(MOST_FACTS), self.model.knowledge.evidence
         facts = np.union1d(asserted, self.shown)
         if false:
             facts = self._unknown[0]
             is_true = evidence.truth[np.searchsorted(evidence.atoms, facts)]
             facts = facts[is_true & ~closed_atoms(self.model.base, facts)]
-        easy = self._facts.only_remove(facts, false=false)
+        easy = self.only_remove(facts, false=false)
         found = facts[easy & np.isin(facts, asserted)]
         regrounded = facts[~easy & np.isin(facts, self.shown)][:MOST_REGROUNDED]
         pairs = np.stack([np.arange(len(found))] * 2, axis=1)
-        logits = self.near.changed(self._facts.changes(found, pairs, len(found), false=false))
+        logits = self.near.changed(self.changes(found, pairs, len(found), false=false))
         others = [self._regrounded(np.array([fact]), false=false) for fact in regrounded.tolist()]
         facts = np.concatenate([found, regrounded])
         order = np.argsort(facts)
@@ -508,7 +496,7 @@ class Counterfactuals:
         order = order[margins[order] < self.flip.margins(self.logits[None])[0] - SAME]
         if not len(order):
             return None
-        if self._facts.only_remove(facts[order]).all():
+        if self.only_remove(facts[order]).all():
             found = self._greedy(facts[order])
         else:  # one fact more each time, those first that do most alone
             most = facts[order[:MOST_REGROUNDED]]
@@ -522,7 +510,7 @@ class Counterfactuals:
     def _without(self, facts: Codes, sets: list[list[int]]) -> Logits:
         """The logits without each set of facts, given by their indices."""
         pairs = np.array([[k, index] for k, part in enumerate(sets) for index in part], np.int64).reshape(-1, 2)
-        return self.near.changed(self._facts.changes(facts, pairs, len(sets)))
+        return self.near.changed(self.changes(facts, pairs, len(sets)))
 
     def _greedy(self, facts: Codes) -> tuple[list[int], np.ndarray] | None:
         """One fact more each time, those first that do most alone; then what is not needed is left out again."""

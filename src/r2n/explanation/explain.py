@@ -1,7 +1,7 @@
 """Explanations of answers: ground rules ranked by what leaving each out does, and the reasons of their atoms."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int64
 
-from r2n.data.herbrand import QueryPattern, RowIndex
+from r2n.data.herbrand import Codes, QueryPattern, RowIndex
 from r2n.explanation.counterfactuals import (
     HIDDEN,
     NO_CODES,
@@ -70,9 +70,9 @@ def explain(
     near = Neighbourhood.around(model.members, flip.codes)
     is_counted = model.members[0].model.counted is not None
     top = 0 if is_counted and not depth else top
-    make, compare = (_by_counts, _difference_by_counts) if is_counted else (_by_layers, _difference_by_layers)
+    make, effects = (_by_counts, _effects_of_counts) if is_counted else (_by_layers, _effects_of_layers)
     if not near.layers and model.members[0].model.atom_embedding.reads_facts:
-        make, compare = _by_clauses, _difference_by_clauses
+        make, effects = _by_clauses, _effects_of_clauses
     found = make(model, near, flip, depth, top)
     listed = model.plain(np.concatenate([NO_CODES, *(part.codes for part in found.listed)]))
     facts = np.intersect1d(listed, model.knowledge.evidence.atoms)
@@ -81,10 +81,11 @@ def explain(
     known = "it is no fact of a closed predicate, and so false" if belief.closed else known
     contrast = None
     if against is not None:
-        difference, parts = compare(model, code, against)
-        reasons = tuple(_flat_reason(model, part, parts[part]) for part in ranked(list(parts), top))
-        other = np.array([against])
-        contrast = Contrast(model.names(other)[0], model.beliefs(other)[0], difference, reasons)
+        pair = np.array([code, against])
+        parts = [replace(part, effect=float(own - other)) for part, (own, other) in effects(model, pair)]
+        reasons = tuple(_flat_reason(model, part) for part in ranked(parts, top))
+        other = model.beliefs(pair[1:])[0]
+        contrast = Contrast(model.names(pair[1:])[0], other, belief.logit - other.logit, reasons)
     layers = [*found.layers, *[belief.logit] * (is_counted or not found.layers)]
     probabilities = model.probability(np.array(layers, np.float64)).tolist()
     return Explanation(
@@ -155,20 +156,21 @@ def _by_layers(model: ExplainedModel, near: Neighbourhood, flip: Flip, depth: in
     return _Found(layers, tree.reasons(code), listed, rules, near.logits, fidelity, notes)
 
 
-def _difference_by_layers(model: ExplainedModel, code: int, other: int) -> "tuple[float, dict[RankedRule, None]]":
-    """The difference of two logits, and the ground rules of both atoms with their effects on it."""
-    near = Neighbourhood.around(model.members, np.array([code, other], np.int64))
-    found = _located(near, np.unique(np.concatenate([near.ground_rules_of(0), near.ground_rules_of(1)])))
-    logits = near.changed(_leaving_out([[part] for part in found]))
-    difference = float(near.logits[0] - near.logits[1])
-    effects = (difference - (logits[:, 0] - logits[:, 1])).tolist()
-    return difference, {replace(part, effect=effect): None for part, effect in zip(found, effects, strict=True)}
+Effects = Iterator[tuple["RankedRule", Sequence[float]]]
+"""Ground rules, and the effect of each on some atoms."""
 
 
-def _flat_reason(model: ExplainedModel, part: "RankedRule", concluded: int | None) -> Reason:
+def _effects_of_layers(model: ExplainedModel, codes: Codes) -> Effects:
+    """Of the ground rules of reasoning layers that hold one of the atoms."""
+    near = Neighbourhood.around(model.members, codes)
+    found = _located(near, np.unique(np.concatenate([near.ground_rules_of(i) for i in range(len(codes))])))
+    return zip(found, near.logits - near.changed(_leaving_out([[part] for part in found])), strict=True)
+
+
+def _flat_reason(model: ExplainedModel, part: "RankedRule") -> Reason:
     """A ground rule with its first atoms but the concluded one, and nothing below them."""
     others = dict.fromkeys(model.plain(part.codes).tolist())
-    codes = np.array([other for other in others if other != concluded][:MOST_MEMBERS], np.int64)
+    codes = np.array([other for other in others if other != part.concluded][:MOST_MEMBERS], np.int64)
     members = tuple(Member(*pair) for pair in zip(model.names(codes), model.beliefs(codes), strict=True))
     return Reason(part.rule.name, ground_text(part.rule, model.names(part.codes)), part.effect, members)
 
@@ -177,77 +179,68 @@ def _by_counts(model: ExplainedModel, near: Neighbourhood, flip: Flip, _: int, t
     """By counted rules; the bodies of its reasons are known, so that there is nothing below them."""
     code = int(flip.codes[0])
     atom, is_small = CountedAtom(model.members, code), len(model.knowledge.evidence) <= MOST_FACTS
-    full = atom.logit()
-    every = [
-        RankedRule((number,), part.rule, codes, effect)
-        for number, part in atom.ground_rules()
-        for effect in [full - atom.logit({number: 1})]
-        for codes in part.atoms
-    ]
+    every = [replace(part, effect=effect) for part, (effect,) in _effects_among([atom])]
     shown = ranked(every, top)
     number = Counter(part.numbers[0] for part in shown)
     others = {rule: count - number[rule] for rule, count in atom.numbers.items()}
     without = [atom.logit(fewer) for fewer in (others, number, atom.numbers)] if every else []
     return _Found(
         [atom.network],
-        tuple(_flat_reason(model, part, code) for part in shown),
+        tuple(_flat_reason(model, part) for part in shown),
         shown if is_small else [],
         tuple(dict.fromkeys(part.rule.name for part in ranked(every))),
         model.logits(flip.codes),
-        Fidelity(len(shown), sum(atom.numbers.values()), full, *without) if every else None,
+        Fidelity(len(shown), sum(atom.numbers.values()), atom.logit(), *without) if every else None,
         (COUNTED_ALIKE, *[LAYERS_UNSEEN] * bool(near.layers), *[MANY_FACTS] * (not is_small)),
     )
 
 
-def _difference_by_counts(model: ExplainedModel, code: int, other: int) -> "tuple[float, dict[RankedRule, int]]":
-    """The difference of two logits, and the ground rules with their effects on it and the atom each concludes."""
-    both, found = [CountedAtom(model.members, one) for one in (code, other)], {}
-    difference = both[0].logit() - both[1].logit()
-    for one in both:
+def _effects_of_counts(model: ExplainedModel, codes: Codes) -> Effects:
+    """Of the ground rules of counted rules that conclude one of the atoms."""
+    return _effects_among([CountedAtom(model.members, code) for code in codes.tolist()])
+
+
+def _effects_among(atoms: "Sequence[CountedAtom]") -> Effects:
+    full = [atom.logit() for atom in atoms]
+    for one in atoms:
         for number, part in one.ground_rules():
-            then = [each.logit({number: 1}, of=one.code) for each in both]
-            effect = difference - (then[0] - then[1])
-            found |= {RankedRule((number,), part.rule, codes, effect): one.code for codes in part.atoms}
-    return difference, found
+            effects = [all_ - each.logit({number: 1}, of=one.code) for all_, each in zip(full, atoms, strict=True)]
+            yield from ((RankedRule((number,), part.rule, c, concluded=one.code), effects) for c in part.atoms)
 
 
-def _clauses(model: ExplainedModel, code: int) -> "list[RankedRule]":
-    """The ground clauses that decide an atom, with their mean effects over the networks."""
-    found = list[list[RankedRule]]()
-    for member in model.members:
-        embedding = member.model.atom_embedding
-        assert isinstance(embedding, Regression)
-        found.append([RankedRule((0,), *part) for part in embedding.clauses(model.base, code)])
-    return [
-        replace(each[0], effect=float(np.mean([part.effect for part in each]))) for each in zip(*found, strict=True)
-    ]
+def _effects_of_clauses(model: ExplainedModel, codes: Codes) -> Effects:
+    """Of the ground clauses that decide the atoms, the means over the networks."""
+    layers = (member.model.atom_embedding for member in model.members)
+    regressions = [layer for layer in layers if isinstance(layer, Regression)]
+    for i, code in enumerate(codes.tolist()):
+        for each in zip(*(layer.clauses(model.base, code) for layer in regressions), strict=True):
+            effects = np.zeros(len(codes))
+            effects[i] = np.mean([effect for _, _, effect in each])
+            yield RankedRule((0,), *each[0][:2], concluded=code), effects.tolist()
 
 
 def _by_clauses(model: ExplainedModel, near: Neighbourhood, flip: Flip, _: int, top: int | None) -> _Found:
     """By the ground clauses that the input layer counts; all other atoms of them are known."""
-    code, is_small = int(flip.codes[0]), len(model.knowledge.evidence) <= MOST_FACTS
-    shown = ranked(every := _clauses(model, code), top)
-    reasons, notes = tuple(_flat_reason(model, part, code) for part in shown), (CLAUSES_ALIKE,)
+    every = [replace(part, effect=effect) for part, (effect,) in _effects_of_clauses(model, flip.codes[:1])]
+    shown, is_small = ranked(every, top), len(model.knowledge.evidence) <= MOST_FACTS
+    reasons, notes = tuple(_flat_reason(model, part) for part in shown), (CLAUSES_ALIKE,)
     notes = notes if every else ("no ground rule decides it: the answer is that of the input layer",)
     logits, listed = model.logits(flip.codes), shown if is_small else []
     return _Found([], reasons, listed, (), logits, None, (*notes, *[MANY_FACTS] * (not is_small)))
 
 
-def _difference_by_clauses(model: ExplainedModel, code: int, other: int) -> "tuple[float, dict[RankedRule, int]]":
-    """The difference of two logits, and the ground clauses of both with their effects on it."""
-    first, second = model.logits(np.array([code, other])).tolist()
-    found = dict.fromkeys(_clauses(model, code), code)
-    return first - second, found | {replace(p, effect=-p.effect): other for p in _clauses(model, other)}
-
-
 @dataclass(frozen=True, eq=False)
 class RankedRule:
-    """A ground rule, its effect on an atom, and its `numbers` in the graph: one for each copy of it."""
+    """A ground rule, its effect on an atom, and its `numbers` in the graph: one for each copy of it.
+
+    `concluded` is the code of the atom that it concludes, if it is counted.
+    """
 
     numbers: tuple[int, ...]
     rule: Rule
     codes: Int64[np.ndarray, " positions"]
     effect: float = 0.0
+    concluded: int | None = None
 
     @property
     def identity(self) -> Identity:

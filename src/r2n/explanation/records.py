@@ -308,10 +308,6 @@ class Line:
     spans: tuple[Span, ...]
     lines: tuple["Line", ...] = ()
 
-    def __str__(self) -> str:
-        """The line as plain text, without bars and without the lines below it."""
-        return "".join(span.text for span in self.spans if span.role != "bar")
-
 
 def render(explanation: Explanation) -> Line:
     """An explanation as one line with all others below it: its parts, each under a title."""

@@ -17,7 +17,6 @@ from r2n.data.herbrand import Codes, HerbrandBase
 from r2n.errors import DataError, counted, nearest, optional_library
 from r2n.evaluation.calibrate import Calibrated
 from r2n.evaluation.metrics import levels
-from r2n.explanation.records import probability_text
 from r2n.logic.language import Language, Predicate
 from r2n.visible import printable, shortened
 
@@ -29,7 +28,6 @@ MOST_PRINTED = 10
 MOST_NAMED = 5
 MOST_ROWS = 50
 LONGEST_NAME = 200
-BAR = 80  # pixels
 PREDICTED = ("probability", "share", "known", "closed", "network", "logit", "spread", "reached")
 FIXED = frozenset({"row", "rank", "predicate", "question", "atom", "label", *PREDICTED})
 """Columns that tables of answers have besides those of the arguments."""
@@ -189,26 +187,25 @@ class Answers(Sequence[Answer]):
             lines.append(f"  ... and {len(self) - MOST_PRINTED:,} more")
         return "\n".join(lines)
 
+    def shown(self, most: int | None = None) -> tuple[list[str], list[list[str]]]:
+        """What people see of the first answers: the heads of a table, and its rows."""
+        shares, spreads = self.share is not None, self.spread is not None
+        heads = ["atom", "probability", *["share"] * shares, "known", "predicted", *["logit ± spread"] * spreads]
+        rows = []
+        for item in self.items[:most]:
+            row = [item.atom, f"{item.probability:.4f}"]
+            row += ["" if item.share is None else f"{item.share:.4f}"] * shares
+            row += [known_text(item), f"{item.network:.4f}"]
+            row += [] if item.spread is None else [f"{item.logit:.2f} ± {item.spread:.2f}"]
+            rows.append(row)
+        return heads, rows
+
     def _repr_html_(self) -> str:
         """A table for a notebook, in the colours of the page around it; names are text, never markup."""
-        rows = []
-        track = f'<rect width="{BAR}" height="8" rx="2" fill="currentColor" fill-opacity="0.15"/>'
-        for number, item in enumerate(self.items[:MOST_ROWS], start=1):
-            filled = f'width="{BAR * item.probability:.1f}" height="8" rx="2" fill="currentColor" fill-opacity="0.7"'
-            cells = [
-                str(number),
-                f"<code><bdi>{escape(shortened(printable(item.atom), LONGEST_NAME))}</bdi></code>",
-                escape(probability_text(item.probability)),
-                *([] if self.share is None else ["" if item.share is None else probability_text(item.share)]),
-                f'<svg width="{BAR}" height="8" aria-hidden="true">{track}<rect {filled}/></svg>',
-                escape(known_text(item)),
-                escape(probability_text(item.network)),
-                *([] if item.spread is None else [f"{item.logit:.2f} ± {item.spread:.2f}"]),
-            ]
-            rows.append("".join(["<tr>", *(f'<td style="text-align:left">{cell}</td>' for cell in cells), "</tr>"]))
-        shares, spreads = ["share"] * (self.share is not None), ["logit ± spread"] * (self.spread is not None)
-        heads = ["", "atom", "probability", *shares, "", "known", "predicted", *spreads]
-        head = "".join(f'<th scope="col" style="text-align:left">{text}</th>' for text in heads)
+        heads, rows = self.shown(MOST_ROWS)
+        cells = ([f"<bdi>{escape(shortened(printable(cell), LONGEST_NAME))}</bdi>" for cell in row] for row in rows)
+        lines = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in cells)
+        head = "".join(f'<th scope="col">{text}</th>' for text in heads)
         calibrated = "not calibrated" if self.calibration is None else self.calibration.in_words
         texts = [
             f"{counted(len(self), 'answer')} to {counted(self.asked, 'atom')} asked",
@@ -219,7 +216,7 @@ class Answers(Sequence[Answer]):
             f"probability: that the atom is true, {calibrated}",
             *["share: that it is the answer, among all candidates that are not known"] * (self.share is not None),
         ]
-        table = f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+        table = f"<table><thead><tr>{head}</tr></thead><tbody>{lines}</tbody></table>"
         return f'<div style="overflow-x:auto">{table}<p>{escape("; ".join(texts))}</p></div>'
 
     def result(self, question: str) -> Result:

@@ -6,11 +6,10 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from jaxtyping import Int64
 
 from r2n.data.atom_text import facts_from_texts, looks_like_atom
 from r2n.data.candidates import find_candidates
-from r2n.data.herbrand import Codes, HerbrandBase
+from r2n.data.herbrand import Codes, HerbrandBase, index_among
 from r2n.data.knowledge_base import (
     EncodedFacts,
     Evidence,
@@ -44,23 +43,21 @@ Given = str | Path | Table | Evidence | object
 
 @dataclass(frozen=True, eq=False)
 class ChangedProblem:
-    """A problem, what was known in training, and how often each fact of its evidence was given.
+    """A problem, and what was known in training.
 
-    What was given twice must be taken back twice, so that taking back the facts that were added undoes the change.
-    A new constant is in the language as long as a fact names it, or until its declaration is taken back; the
-    constants of the training stay.
+    A new constant is in the language if it was declared, or as long as a fact names it; the constants of the training
+    stay.
     """
 
     problem: Problem
     training: KnowledgeBase
-    times: Int64[np.ndarray, " atoms"]
     declared: tuple[tuple[str, str], ...] = ()
     features: tuple[tuple[str, str, object], ...] = ()
 
     @classmethod
     def from_problem(cls, problem: Problem) -> "ChangedProblem":
-        """A problem as it was in training: each fact given once."""
-        return cls(problem, problem.knowledge, np.ones(len(problem.train), np.int64))
+        """A problem as it was in training."""
+        return cls(problem, problem.knowledge)
 
     @property
     def trained(self) -> Language:
@@ -88,40 +85,24 @@ class ChangedProblem:
         language = grown(self.problem.knowledge.language, members_by_facts(self.trained, groups), declared)
         base = HerbrandBase(language)
         added, encoded = self._encoded(base, groups, stated)
-        old, order = _recoded(self.problem.train, self.base, base)
-        times = self.times[order]
+        old, _ = _recoded(self.problem.train, self.base, base)
         _check(base, old, added, encoded)
-        union = np.union1d(old.atoms, added.atoms)
-        truth, counts = np.zeros(len(union), bool), np.zeros(len(union), np.int64)
-        for part, number in ((old, times), (added, 1)):
-            rows = np.searchsorted(union, part.atoms)
-            truth[rows] = part.truth
-            counts[rows] += number
         more = [(domain, name) for domain, names in declared.items() for name in names]
         of_new = [(domain, name, value) for domain, part in (features or {}).items() for name, value in part.items()]
         if again := {item[:2] for item in self.features} & {item[:2] for item in of_new}:
-            hint = "take back its facts and its declaration first, and they go too"
+            hint = "begin with the model that has no features of it yet"
             raise DataError(f"'{min(again)[1]}' has features already", hint=hint)
-        changed = replace(self, declared=tuple(sorted([*more, *self.declared])), features=(*self.features, *of_new))
-        return changed._settled(base, Evidence(union, truth), counts, {item[:2] for item in of_new})
+        changed = replace(self, declared=(*self.declared, *more), features=(*self.features, *of_new))
+        return changed._settled(base, _joined([old, added]), {item[:2] for item in of_new})
 
-    def without_facts(self, given: Given, domains: Mapping[str, Iterable[str]] | None = None) -> "ChangedProblem":
-        """The problem with fewer facts, and fewer declared constants; what is not there is refused."""
-        declared = list(self.declared)
-        for domain, names in check_declared(self.trained, domains or {}).items():
-            for name in names:
-                if (domain, name) not in declared:
-                    raise DataError(f"'{name}' was not declared to be in '{domain}', so that cannot be taken back")
-                declared.remove((domain, name))
+    def without_facts(self, given: Given) -> "ChangedProblem":
+        """The problem with fewer facts; what is not there is refused."""
         groups, stated = _gathered(given, self.problem.knowledge.theory, self.base)
         old = self.problem.train
         removed, encoded = self._encoded(self.base, groups, stated)
         _check(self.base, old, removed, encoded, removed=True)
-        times = self.times.copy()
-        times[np.searchsorted(old.atoms, removed.atoms)] -= 1
-        kept = times > 0
-        changed = replace(self, declared=tuple(declared))
-        return changed._settled(self.base, Evidence(old.atoms[kept], old.truth[kept]), times[kept])
+        kept = ~np.isin(old.atoms, removed.atoms)
+        return self._settled(self.base, Evidence(old.atoms[kept], old.truth[kept]))
 
     def _encoded(
         self, base: HerbrandBase, groups: list[Facts], stated: list[Evidence]
@@ -139,7 +120,7 @@ class ChangedProblem:
         return _joined(parts), encoded
 
     def _settled(
-        self, base: HerbrandBase, evidence: Evidence, times: np.ndarray, wanted: Set[tuple[str, str]] = frozenset()
+        self, base: HerbrandBase, evidence: Evidence, wanted: Set[tuple[str, str]] = frozenset()
     ) -> "ChangedProblem":
         """The evidence in the smallest language that holds it; other features are dropped, unless `wanted`."""
         language = self._language(base, evidence)
@@ -148,7 +129,7 @@ class ChangedProblem:
         inside = {(domain, language.constants[i]) for domain, ids in members for i in ids}
         features = tuple(item for item in self.features if item[:2] in inside | wanted)
         settled = HerbrandBase(language)
-        evidence, order = _recoded(evidence, base, settled)
+        evidence, _ = _recoded(evidence, base, settled)
         queries = {split: _recoded(part, self.base, settled)[0] for split, part in self.problem.queries.items()}
         given = self.problem.candidates.items()
         sources = {name: replace(source, given=recoded(source.given, self.base, settled)) for name, source in given}
@@ -160,7 +141,7 @@ class ChangedProblem:
         problem = replace(self.problem, knowledge=known, queries=queries, candidates=sources)
         found = find_candidates(settled, sources, problem.atoms, known.features)
         problem = replace(problem, knowledge=replace(known, candidates=found))
-        return ChangedProblem(problem, self.training, times[order], self.declared, features)
+        return ChangedProblem(problem, self.training, self.declared, features)
 
     def _language(self, base: HerbrandBase, evidence: Evidence) -> Language:
         """The training's language with the declared constants and those of the evidence, given in a larger base."""
@@ -220,9 +201,8 @@ def _check(
     base: HerbrandBase, old: Evidence, given: Evidence, encoded: EncodedFacts | None, *, removed: bool = False
 ) -> None:
     """Refuse facts that contradict what is known, or that are `removed` and not among the facts."""
-    rows = np.minimum(np.searchsorted(old.atoms, given.atoms), max(0, len(old) - 1))
-    is_known = old.atoms[rows] == given.atoms if len(old) else np.zeros(len(given), bool)
-    known = np.where(is_known, old.truth[rows] if len(old) else False, -1)
+    rows = index_among(given.atoms, old.atoms)
+    known = np.where(rows >= 0, np.append(old.truth, False)[rows], -1)
     absent = known < 0
     wrong = (known != given.truth) & (removed | ~absent)
     if not wrong.any():
@@ -230,8 +210,8 @@ def _check(
     is_absent = removed and bool(absent.any())
     number = int((absent if is_absent else wrong).argmax())
     code, truth, where = given.atoms[number : number + 1], str(bool(given.truth[number])).lower(), None
-    if encoded is not None and len(rows := np.flatnonzero(encoded.codes == code)):
-        where = encoded.location(int(rows[0]))
+    if encoded is not None and (encoded.codes == code).any():
+        where = encoded.location(int((encoded.codes == code).argmax()))
     name, other = base.names(code)[0], "false" if truth == "true" else "true"
     if not removed:
         hint = "take back what is known first: without_facts, or --without"

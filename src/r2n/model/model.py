@@ -497,9 +497,9 @@ class Model:
         """
         return replace(self, changed=self.changed.with_facts(facts, domains, features))
 
-    def without_facts(self, facts: Given, *, domains: Mapping[str, Iterable[str]] = NOTHING) -> "Model":
-        """Knowing less: these facts are unknown again (or false, if closed); `domains` takes back those given."""
-        return replace(self, changed=self.changed.without_facts(facts, domains))
+    def without_facts(self, facts: Given) -> "Model":
+        """Knowing less: these facts are unknown again (or false, if closed)."""
+        return replace(self, changed=self.changed.without_facts(facts))
 
     def with_changes(
         self,
@@ -585,20 +585,16 @@ class Model:
         return subject
 
     def _without(self, codes: Codes) -> "Model":
-        """Without these facts, however often they were given; a new constant that they alone name stays."""
+        """Without these facts; a new constant that they alone name stays."""
         language, model = self.base.language, self
         new = {language.constant_id(name) for name in self.changed.new_constants}
         parts = [domain for domain in language.domains if not domain.parts]
         declared = {d.name: [language.constants[i] for i in language.members(d).tolist() if i in new] for d in parts}
         if new:
             model = model.with_facts([], domains={name: held for name, held in declared.items() if held})
-        evidence, codes = model.problem.train, np.unique(codes)
-        while len(codes):
-            truth = evidence.truth[np.searchsorted(evidence.atoms, codes)]
-            model = model.without_facts(Evidence(codes, truth))
-            evidence = model.problem.train
-            codes = codes[np.isin(codes, evidence.atoms)]
-        return model
+        train = model.problem.train
+        which = np.isin(train.atoms, codes)
+        return model.without_facts(Evidence(train.atoms[which], train.truth[which]))
 
 
 @contextmanager

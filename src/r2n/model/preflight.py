@@ -98,16 +98,16 @@ def _unlearned(problem: Problem, options: Options) -> Iterator[str]:
     if options.training.ask_closed:
         return
     base = problem.knowledge.base
-    known = set(base.decode(_open_atoms(base, problem.train))[0].tolist())
-    asked = {i for part in problem.queries.values() for i in base.decode(_open_atoms(base, part))[0].tolist()}
+    known = base.predicates(_open_atoms(base, problem.train))
+    asked = base.predicates(*(_open_atoms(base, part) for part in problem.queries.values()))
     if not known and not asked and len(problem.train):
         yield (
             "no atom of an open predicate is known, so that a training has nothing to learn from: add facts of one to"
             " [facts] train, or ask r2n infer, which answers from facts and rules alone"
         )
-    for i in sorted(asked - known):
+    for predicate in (one for one in asked if one not in known):
         yield (
-            f"{base.language.predicates[i].name} is asked, and no open atom of it is known: a training learns nothing"
+            f"{predicate.name} is asked, and no open atom of it is known: a training learns nothing"
             " of it but what the rules say; add facts of it to [facts] train, or ask r2n infer, which needs none"
         )
 
@@ -320,8 +320,7 @@ LONG = 120.0  # seconds of a training that are said before it
 SHORT_WORK = 3e11  # operations of a training that surely take less: about 20 s on two cores
 OPERATIONS_OF_FLOAT = 64  # of a float of a ground rule that is read and written, in multiplications
 FEW_MEASURED = 2_000  # ground rules or atoms of the smallest graph that is measured
-LONG_ENOUGH = 0.1  # seconds that a pass takes longer than over the graph before: then no larger graph is measured
-MOST_SECONDS = 10.0  # of measuring, after which no larger graph is measured
+TIMES_LARGER = 16  # than the smallest graph that is measured is the other one
 TIMES_MEASURED = 3  # passes over a graph
 LONG_PASSES = 1.0  # seconds of passes over a graph, after which it is not passed once more
 FEWER = 2  # times: what has fewer ground rules by less is not worth naming
@@ -389,8 +388,8 @@ class Work:
 def measured_speed(work: Work) -> tuple[float, float]:
     """The seconds of a training step on this machine whatever its size, and those for each ground rule.
 
-    They are measured in passes over small graphs of the same rules, each four times as large as the last. Neither the
-    state of the random generator nor the number of threads is changed.
+    They are measured in passes over two small graphs of the same rules. Neither the state of the random generator nor
+    the number of threads is changed.
     """
     import torch
 
@@ -402,15 +401,13 @@ def measured_speed(work: Work) -> tuple[float, float]:
     training, threads = work.options.training, torch.get_num_threads()
     share = min(1.0, FEW_MEASURED / max(1, work.of_step, work.atoms))
     found: list[tuple[int, float]] = []
-    end = perf_counter() + MOST_SECONDS
     torch.set_num_threads(threads_for(training, work.of_step))
     try:
         with torch.random.fork_rng(devices=[]):
             model = R2N.build(work.knowledge, work.options.model).to(make_device(training.device))
-            while len(found) < 2 or (share <= 1 and found[-1][1] - found[-2][1] < LONG_ENOUGH and perf_counter() < end):
-                grounding, atoms = _sample(work, min(1.0, share))
-                batch = model.collate(FactorGraph.from_grounding(grounding, atoms), "dense")
-                seconds: list[float] = []
+            for part in (share, min(1.0, TIMES_LARGER * share)):
+                grounding, atoms = _sample(work, part)
+                batch, seconds = model.collate(FactorGraph.from_grounding(grounding, atoms), "dense"), list[float]()
                 while len(seconds) < TIMES_MEASURED and sum(seconds) < LONG_PASSES:
                     start = perf_counter()
                     predictions = model(batch, rule_outputs=training.semantic_weight > 0)
@@ -419,10 +416,9 @@ def measured_speed(work: Work) -> tuple[float, float]:
                     float(loss.detach())  # a device has finished
                     seconds.append(perf_counter() - start)
                 found.append((len(grounding), min(seconds[1:] or seconds)))  # the first finds out what the batch needs
-                share *= 4
     finally:
         torch.set_num_threads(threads)
-    (few, short), (many, long) = found[-2:]
+    (few, short), (many, long) = found
     if many <= few or long <= short:  # more ground rules made no difference
         return long, 0.0
     rate = (long - short) / (many - few)

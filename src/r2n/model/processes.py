@@ -8,7 +8,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 from multiprocessing import get_context, parent_process, resource_tracker
@@ -158,19 +158,21 @@ def _end_of(process: BaseProcess) -> str:
 
 
 @dataclass(eq=False)
-class FabricGroup(ProcessGroup):
-    """The processes of a training; `join` meets the others and returns its Fabric, `gone` says which one has ended."""
+class TorchGroup(ProcessGroup):
+    """The processes of a training; `join` meets the others, `gone` says which one has ended."""
 
-    join: Callable[[], Any]
+    device: torch.device
+    join: Callable[[], None]
     gone: Callable[[], str] = lambda: ""
-    fabric: Any = field(default=None, init=False)
 
     def summed(self, values: Tensor) -> Tensor:
         """The sum over all; an error if one of them cannot be reached any more."""
         try:
-            if self.fabric is None:
-                self.fabric = self.join()
-            return self.fabric.all_reduce(values, reduce_op="sum")
+            if not distributed.is_initialized():
+                self.join()
+            total = values.to(self.device, copy=True)
+            distributed.all_reduce(total)
+            return total
         except (RuntimeError, OSError) as error:
             line = (str(error).strip() or type(error).__name__).splitlines()[0]
             said = re.sub(r"^\[[^]]*\] *", "", line)[:160]  # without the line in torch's sources
@@ -179,7 +181,7 @@ class FabricGroup(ProcessGroup):
 
 @contextmanager
 def together(devices: int | None, options: TrainingOptions, work: Work, *arguments: object) -> Iterator[ProcessGroup]:
-    """This process's group: alone, of torchrun or SLURM, or `devices` begun here for `work(group, *arguments)`."""
+    """This process's group: alone, of torchrun, or `devices` begun here for `work(group, *arguments)`."""
     count, device = begun_elsewhere(devices), options.device
     if (devices if count is None else count) in (None, 1):
         yield SINGLE
@@ -187,98 +189,73 @@ def together(devices: int | None, options: TrainingOptions, work: Work, *argumen
     check_shared_options(options)
     if count is None and devices is not None:
         check_processes(devices, "--devices")
-    kept = dict(os.environ)
-    _driver()
     try:
         if count is None:
             with _begun_here(devices or 1, device, work, arguments) as group:
                 yield group
-        else:
-            yield FabricGroup(_rank_elsewhere(), count, lambda: _fabric(count, device))
+        else:  # torchrun says in the environment where they meet
+            local, meet = int(os.environ.get("LOCAL_RANK", "0")), distributed.init_process_group
+            own = _own_device(local, device)
+            yield TorchGroup(int(os.environ["RANK"]), count, own, partial(meet, _backend(own)))
     finally:
         if distributed.is_initialized():
             distributed.destroy_process_group()
-        os.environ.clear()
-        os.environ.update(kept)
 
 
 def begun_elsewhere(devices: int | None) -> int | None:
-    """How many processes torchrun, or SLURM if `devices` are asked for, has begun; None: neither has."""
-    by_torchrun = "TORCHELASTIC_RUN_ID" in os.environ and "RANK" in os.environ
-    by_slurm = devices is not None and "SLURM_PROCID" in os.environ and int(os.environ.get("SLURM_NTASKS", "1")) > 1
-    if not by_torchrun and not by_slurm:
+    """How many processes torchrun has begun; None if it has not."""
+    if "TORCHELASTIC_RUN_ID" not in os.environ or "RANK" not in os.environ:
         return None
-    count = int(os.environ["WORLD_SIZE" if by_torchrun else "SLURM_NTASKS"])
+    count = int(os.environ["WORLD_SIZE"])
     if devices is not None and devices != count:
-        who = "torchrun" if by_torchrun else "SLURM"
-        raise ConfigError(f"{who} began {count} processes, --devices says {devices}", hint="say the same, or neither")
+        what = f"torchrun began {count} processes, --devices says {devices}"
+        raise ConfigError(what, hint="say the same, or leave out --devices")
     return count
 
 
-def _rank_elsewhere() -> int:
-    return int(os.environ["RANK" if "TORCHELASTIC_RUN_ID" in os.environ else "SLURM_PROCID"])
-
-
 def follows_elsewhere(devices: int | None) -> bool:
-    """Whether this process was begun by torchrun or SLURM, and is not the one that writes."""
-    return begun_elsewhere(devices) is not None and _rank_elsewhere() > 0
+    """Whether this process was begun by torchrun, and is not the one that writes."""
+    return begun_elsewhere(devices) is not None and int(os.environ["RANK"]) > 0
 
 
-def _driver() -> Any:
-    try:
-        import lightning_fabric
-    except ImportError:
-        hint = "pip install r2n[distributed]"
-        raise ConfigError("several processes need Lightning Fabric to train one network", hint=hint) from None
-    return lightning_fabric
-
-
-def _fabric(count: int, device: str) -> Any:
-    """Fabric in this process, which meets the others if it has not yet."""
-    from lightning_fabric.strategies.ddp import DDPStrategy
-
+def _own_device(rank: int, device: str) -> torch.device:
+    """The device of a process of this machine."""
     kind = make_device(device).type
-    nodes = int(os.environ.get("GROUP_WORLD_SIZE", os.environ.get("SLURM_NNODES", "1")))
-    strategy = DDPStrategy(process_group_backend="nccl" if kind == "cuda" else "gloo")
-    fabric = _driver().Fabric(accelerator=kind, devices=max(1, count // nodes), num_nodes=nodes, strategy=strategy)
-    fabric.launch()
-    return fabric
+    if kind == "cuda":
+        torch.cuda.set_device(rank)
+        return torch.device(kind, rank)
+    return torch.device("cpu")  # gloo exchanges tensors of the CPU
 
 
-def fabric_environment(rank: int, port: int) -> dict[str, str]:
-    """What Fabric reads of a process of this machine; processes meet on loopback only."""
-    given = {"MASTER_ADDR": HERE, "MASTER_PORT": str(port), "NODE_RANK": "0", "LOCAL_RANK": str(rank)}
-    loopback = [name for _, name in socket.if_nameindex() if name in ("lo", "lo0")]
-    return given | ({"GLOO_SOCKET_IFNAME": loopback[0]} if loopback else {})
+def _backend(device: torch.device) -> str:
+    return "nccl" if device.type == "cuda" else "gloo"
 
 
-def _met(rank: int, count: int, port: int, device: str, listening: socket.socket | None = None) -> Any:
-    """Meet the other processes of this machine; the first one listens."""
-    os.environ.update(fabric_environment(rank, port))
+def _meet(rank: int, count: int, port: int, device: torch.device, listening: socket.socket | None = None) -> None:
+    """Meet the other processes of this machine on loopback; the first one listens."""
+    for _, name in socket.if_nameindex():
+        if name in ("lo", "lo0"):
+            os.environ.setdefault("GLOO_SOCKET_IFNAME", name)
     patience, given = timedelta(seconds=SECONDS_TO_MEET), None if listening is None else os.dup(listening.fileno())
     store = distributed.TCPStore(  # pyright: ignore[reportPrivateImportUsage]
         HERE, port, count, rank == 0, timeout=patience, wait_for_workers=False, master_listen_fd=given
     )
-    is_cuda = make_device(device).type == "cuda"
-    if is_cuda:
-        torch.cuda.set_device(rank)
-    distributed.init_process_group("nccl" if is_cuda else "gloo", store=store, rank=rank, world_size=count)
-    return _fabric(count, device)
+    distributed.init_process_group(_backend(device), store=store, rank=rank, world_size=count)
 
 
 @contextmanager
 def _begun_here(count: int, device: str, work: Work, arguments: Sequence[Any]) -> Iterator[ProcessGroup]:
     """Begin the others, as child processes of this one."""
     with listener() as listening:
-        port = listening.getsockname()[1]
+        port, own = listening.getsockname()[1], _own_device(0, device)
         with _children(count, _follow, count, port, device, work, arguments) as others:
 
-            def join() -> Any:
+            def join() -> None:
                 for rank, other in enumerate(others, start=1):
                     _received(f"rank {rank}", *other, hint="was there memory?", when=", before the first step")
-                return _met(0, count, port, device, listening)
+                _meet(0, count, port, own, listening)
 
-            yield FabricGroup(0, count, join, partial(ended_process, others))
+            yield TorchGroup(0, count, own, join, partial(ended_process, others))
             for process, _ in others:
                 process.join(SECONDS_TO_END)
 
@@ -316,10 +293,12 @@ def _follow(
 ) -> None:
     """What a process of a training does that was begun here."""
 
-    def join() -> Any:
-        connection.send("ready")
-        return _met(rank, count, port, device)
+    own = _own_device(rank, device)
 
-    group = FabricGroup(rank, count, join, lambda: "rank 0 is gone")
+    def join() -> None:
+        connection.send("ready")
+        _meet(rank, count, port, own)
+
+    group = TorchGroup(rank, count, own, join, lambda: "rank 0 is gone")
     last_words = f"error: rank {rank}: rank 0 is gone, and the training is over\n  {GO_ON}\n"
     _work(connection, f"rank {rank}", partial(work, group, *arguments), last_words)

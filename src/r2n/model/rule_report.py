@@ -39,7 +39,7 @@ from r2n.logic.theory import Rule, Theory
 from r2n.model.model import Model
 from r2n.model.preflight import unused_rules
 from r2n.network.factor_graph import FactorGraph, known_truths
-from r2n.network.graph_sources import FullGraph, counted_rules, layered_rules, reachable_rules
+from r2n.network.graph_sources import counted_rules, layered_rules, reachable_rules
 from r2n.progress import Progress, no_progress
 from r2n.scoring import AtomLogits
 
@@ -174,13 +174,15 @@ class RuleSwitches:
         source = self.trained.source
         if counted_rules(source):
             return frozenset(self.names)
-        return reachable_rules(source, self._codes, len(self.trained.network.layers))
+        reciprocals = reciprocal_codes(self.trained.network.base, self.queries.atoms)
+        codes = np.union1d(self.queries.atoms, reciprocals[reciprocals >= 0])  # in both directions
+        return reachable_rules(source, codes, len(self.trained.network.layers))
 
     def logits(self, names: Collection[str]) -> Logits:
         """The queries' logits without the rules of these names."""
         if self._near is None:
             return self.trained.scores.without_rules(names)(self.queries.atoms)
-        return np.mean([member.without_rules(names)(self.queries.atoms) for member in self._near], axis=0)
+        return self._near.changed(_leaving_out(self._near, [names]))[0]
 
     def changes(self, names: Sequence[str]) -> Iterator[Logits]:
         """How much each of the rules adds to each query's logit; many by one pass, if all atoms share a graph."""
@@ -189,15 +191,10 @@ class RuleSwitches:
                 is_reachable = name in self.reachable
                 yield self.full.logits - self.logits([name]) if is_reachable else np.zeros(len(self.queries))
             return
-        near = Neighbourhood.around(self._near, self.queries.atoms)
-        index = {rule.name: j for j, rule in enumerate(near.graph.rules)}
         size = max(1, CHANGES_AT_ONCE // max(1, len(self.queries)))
         for start in range(0, len(names), size):
-            some = names[start : start + size]
-            numbers = [near.numbers(index[name]) for name in some]
-            pairs = [np.stack([np.full(len(own), k), own], axis=1) for k, own in enumerate(numbers)]
-            left_out = Changes(len(some), np.concatenate([np.zeros((0, 2), np.int64), *pairs]))
-            yield from near.logits - near.changed(left_out)
+            sets = [[name] for name in names[start : start + size]]
+            yield from self._near.logits - self._near.changed(_leaving_out(self._near, sets))
 
     def without(self, names: Collection[str]) -> Answered:
         """The answers without the rules of these names."""
@@ -230,22 +227,19 @@ class RuleSwitches:
     def _is_ranking(self) -> bool:
         return bool(self.queries.truth.all())
 
-    @property
-    def _codes(self) -> Codes:
-        """The queries, in both directions where there are reciprocals."""
-        reciprocals = reciprocal_codes(self.trained.network.base, self.queries.atoms)
-        return np.union1d(self.queries.atoms, reciprocals[reciprocals >= 0])
-
     @cached_property
-    def _near(self) -> tuple[AtomLogits, ...] | None:
-        """The networks over the part of the graph that reaches the queries; None if it depends on what is asked."""
+    def _near(self) -> Neighbourhood | None:
+        """The part of the graph that reaches the queries; None if it depends on what is asked."""
         if self.trained.source.counts is not None or self.trained.source.full_graph is None:
             return None
-        found = []
-        for member in self.trained.members:
-            graph = member.source.around(self._codes, steps=len(member.model.layers))
-            found.append(AtomLogits(member.model, FullGraph(graph), member.evidence, weighting=member.weighting))
-        return tuple(found)
+        return Neighbourhood.around(self.trained.members, self.queries.atoms)
+
+
+def _leaving_out(near: Neighbourhood, sets: Sequence[Collection[str]]) -> Changes:
+    """Changes that leave out all ground rules of a set of rules each."""
+    index = {rule.name: j for j, rule in enumerate(near.graph.rules)}
+    pairs = [[k, number] for k, names in enumerate(sets) for name in names for number in near.numbers(index[name])]
+    return Changes(len(sets), np.array(pairs, np.int64).reshape(-1, 2))
 
 
 def rule_effects(
@@ -438,8 +432,7 @@ def held_back(trained: Model) -> RuleSwitches | None:
     some = asked[drawn(len(asked), number, 0)]
     rest = np.delete(np.arange(len(known)), some)
     knowledge = replace(problem.knowledge, evidence=Evidence(known.atoms[rest], known.truth[rest]))
-    times = trained.changed.times[rest]
-    changed = replace(trained.changed, problem=replace(problem, knowledge=knowledge), times=times)
+    changed = replace(trained.changed, problem=replace(problem, knowledge=knowledge))
     queries = Evidence(known.atoms[some], known.truth[some])
     split = f"{counted(number, 'known atom')}, asked as if they were not known"
     return RuleSwitches(replace(trained, changed=changed), split, queries)

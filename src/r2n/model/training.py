@@ -420,7 +420,7 @@ def follow_elsewhere(
     devices: int | None,
     memory: int | None,
 ) -> bool:
-    """Follow in a process that torchrun or SLURM began; False if this is the one that writes, or no such process."""
+    """Follow in a process that torchrun began; False if this is the one that writes, or no such process."""
     if not follows_elsewhere(devices):
         return False
     loaded, change = load(problem), partial(Options.changed, assignments=changes)

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from r2n.data.herbrand import Codes
 from r2n.data.problem import Problem
 from r2n.errors import ConfigError, counted
 from r2n.evaluation.by_query import ByQuery, ClassifiedQueries, PairedTest, RankedQueries, compare_queries
@@ -170,7 +169,7 @@ def paired_tests(split: str, first: EvaluatedRun, other: EvaluatedRun, name: str
     a, b = (run.reports[split].by_query if split in run.reports else None for run in (first, other))
     if a is None or b is None:
         return PairedTests(name, why_not=f"one of the two has no queries '{split}'")
-    one, two = _named(first.problem, a.atoms), _named(other.problem, b.atoms)
+    one, two = first.problem.knowledge.base.parts(a.atoms), other.problem.knowledge.base.parts(b.atoms)
     why_not = _why_not(first, other, a, b, one, two)
     if isinstance(a, RankedQueries) and not len(a.atoms):
         why_not = why_not or first.reports[split].nothing_to_rank
@@ -183,7 +182,8 @@ def paired_tests(split: str, first: EvaluatedRun, other: EvaluatedRun, name: str
     return PairedTests(name, tuple(compare_queries(a, b)))
 
 
-_Names = list[tuple[str, ...]]
+_Names = list[tuple[str, tuple[str, ...]]]
+"""Atoms by the names of their predicates and constants, which mean the same in all problems."""
 
 
 def _why_not(first: EvaluatedRun, other: EvaluatedRun, a: ByQuery, b: ByQuery, one: _Names, two: _Names) -> str:
@@ -202,11 +202,3 @@ def _why_not(first: EvaluatedRun, other: EvaluatedRun, a: ByQuery, b: ByQuery, o
     if not np.array_equal(Filter.from_problem(first.problem).facts, Filter.from_problem(other.problem).facts):
         return "other atoms are known to be true, so that the candidates of the rankings differ"
     return ""
-
-
-def _named(problem: Problem, atoms: Codes) -> _Names:
-    """Atoms by the names of their predicates and constants, which mean the same in all problems."""
-    index, arguments = problem.knowledge.base.decode(atoms)
-    predicates, constants = problem.knowledge.language.predicates, problem.knowledge.language.constants
-    rows = zip(index.tolist(), arguments.tolist(), strict=True)
-    return [(predicates[i].name, *(constants[c] for c in row[: predicates[i].arity])) for i, row in rows]

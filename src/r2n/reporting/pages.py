@@ -1,18 +1,15 @@
 """Pages of HTML for runs, comparisons, explanations: one file each, without scripts; and the files of a finished run.
 
-Names from data are escaped, and the browser may run no script and load nothing. A chart (SVG) is as wide as a phone, so
-that its text can be read there; its colours are the CSS variables of the page. A finished training has succeeded: a
-report that cannot be written is reported as a failure and never undoes it.
+Names from data are escaped, and the browser may run no script and load nothing. Charts (SVG) have the colours of the
+page. A finished training has succeeded: a report that cannot be written is reported as a failure and never undoes it.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
-from itertools import groupby, pairwise
 from math import ceil, floor, isfinite, isnan, log10
 from pathlib import Path
 from typing import Any
-from xml.etree.ElementTree import Element, tostring
 
 import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -22,160 +19,87 @@ from r2n.errors import ConfigError, R2NError, refusing
 from r2n.evaluation.by_query import LAST_RANKS
 from r2n.evaluation.metrics import METRICS, Calibration
 from r2n.evaluation.report import NOT_HELD_OUT, NOTHING_TO_RANK, REASONING_HARMS, Report
-from r2n.explanation.drawing import explanation_svg, style_sheet, svg_element, svg_text
+from r2n.explanation.drawing import explanation_svg, style_sheet
 from r2n.explanation.records import Explanation, answer_texts, probability_text, render
 from r2n.files import json_text, write_atomically
 from r2n.model.model import Model
 from r2n.reporting.compare import Comparison
-from r2n.reporting.run_report import RunReport, Training, build_report, shown_curves
+from r2n.reporting.run_report import Curve, RunReport, Training, build_report
 from r2n.store.folder import RunFolder
 from r2n.visible import printable, shortened
 
-WIDTH = 320
-LEFT, RIGHT, TOP, BOTTOM = 46, 10, 10, 34
-LEGEND_LINE, LETTER = 15, 6.2  # pixels
-MOST_POINTS = 300
-LOG_RATIO = 100.0  # from this ratio of the largest to the smallest value on, the axis is logarithmic
-KINDS = 6  # of lines, with different colours and dashes
-SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+LEFT, RIGHT, TOP, BOTTOM = 46, 310, 10, 34  # of a chart, in pixels; it is as wide as a phone
+LEGEND_LINE, LEGEND_COLUMN, LETTERS_OF_A_COLUMN = 15, 137, 16  # the first two in pixels
+MOST_POINTS, MOST_DOTS = 300, 12  # points of a line; lines of few points have dots
 
 Number = int | float
 
 
-@dataclass(frozen=True, slots=True)
-class Series:
-    """Points that a line joins; a value that is not finite leaves a gap. `steps` draws stairs, `dots` marks points."""
-
-    name: str
-    x: Sequence[Number]
-    y: Sequence[Number]
-    steps: bool = False
-    dots: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Axis:
-    """Maps the values from `low` to `high` to the coordinates from `start` to `end`."""
-
-    low: Number
-    high: Number
-    start: Number
-    end: Number
-    by_log: bool = False
-    is_whole: bool = False
-
-    def __call__(self, value: Number) -> float:
-        """The coordinate of a value."""
-        low, high, value = (log10(v) if self.by_log else v for v in (self.low, self.high, value))
-        share = (value - low) / (high - low) if high > low else 0.5
-        return round(self.start + share * (self.end - self.start), 1)
-
-    def ticks(self, most: int) -> list[tuple[float, str]]:
-        """About `most` round values with their coordinates and texts."""
-        if not self.high > self.low:
-            return []
-        if self.by_log:
-            first, last = ceil(log10(self.low) - 1e-9), floor(log10(self.high) + 1e-9)
-            exponents = range(first, last + 1, max(1, ceil((last - first) / most)))
-            powers = {e: f"10{str(e).translate(SUPERSCRIPTS)}" for e in exponents}
-            return [(self(10.0**e), f"{10.0**e:,.6g}" if -2 <= e <= 3 else power) for e, power in powers.items()]
-        rough = (self.high - self.low) / most
-        power = 10.0 ** floor(log10(rough))
-        step = next(factor * power for factor in (1, 2, 5, 10) if factor * power >= rough * (1 - 1e-9))
-        step = max(step, 1.0) if self.is_whole else step
-        values = (i * step for i in range(ceil(self.low / step - 1e-9), floor(self.high / step + 1e-9) + 1))
-        edge = 1e-9 * (self.high - self.low)
-        inside = (v for v in values if self.low - edge <= v <= self.high + edge)
-        return [(self(v), f"{0.0 if abs(v) < 1e-12 else v:,.6g}") for v in inside]
-
-
-def line_chart(
+def chart(
     label: str,
-    series: Sequence[Series],
+    series: Sequence[Curve] = (),
     *,
     x_label: str,
     y_label: str,
     x_range: tuple[Number, Number] | None = None,
     y_range: tuple[Number, Number] | None = None,
+    bars: Sequence[tuple[Number, Number, Number]] = (),
     diagonal: bool = False,
     height: int = 200,
 ) -> str:
-    """Series in one pair of axes with a legend below; `label` is for screen readers.
+    """Lines, or bars (from x to x, height), in one pair of axes as SVG, with a legend below if there are several lines.
 
-    Without a range the values give it. Without a range of y, positive values far apart get a logarithmic axis.
+    `label` is for screen readers. Without a range the values give it.
     """
-    values = [value for part in series for value in part.y if isfinite(value)]
-    by_log = y_range is None and bool(values) and min(values) > 0 and max(values) / min(values) > LOG_RATIO
-    x_values = [value for part in series for value in part.x]
-    is_whole = all(isinstance(value, int) for value in x_values)
-    x = Axis(*(x_range or _range(x_values)), LEFT, WIDTH - RIGHT, is_whole=is_whole)
-    y = Axis(*(y_range or _range(values)), height - BOTTOM, TOP, by_log)
-    legend, legend_height = _legend([part.name for part in series], height) if len(series) > 1 else ([], 0)
-    root = _frame(label, height + legend_height, x, y, x_label, f"{y_label} (log scale)" if by_log else y_label, 4)
-    if diagonal:
-        root.append(svg_element("path", "guide", d=f"M{x.start} {y.start}L{x.end} {y.end}"))
-    for i, part in enumerate(series):
-        kind, points = f"k{i % KINDS}", list(zip(part.x, part.y, strict=True))
-        if len(points) > MOST_POINTS and not part.steps:
-            points = [points[k] for k in np.linspace(0, len(points) - 1, MOST_POINTS).round().astype(int)]
-        places = [(x(a), y(b)) if isfinite(a) and isfinite(b) else None for a, b in points]
-        runs = [[p for p in run if p is not None] for there, run in groupby(places, lambda p: p is not None) if there]
-        if part.steps:  # each level before its point
-            runs = [[run[0], *(p for a, b in pairwise(run) for p in ((a[0], b[1]), b))] for run in runs]
-        texts = (" ".join(f"{a:g},{b:g}" for a, b in run) for run in runs if len(run) > 1)
-        dots = [at for run in runs for at in run if part.dots or len(run) == 1]
-        root.extend(svg_element("polyline", f"line {kind}", points=text) for text in texts)
-        root.extend(svg_element("circle", f"dot {kind}", cx=a, cy=b, r=3.2) for a, b in dots)
-    root.extend(legend)
-    return tostring(root, encoding="unicode")
+    points = [[(a, b) for a, b in zip(part.x, part.y, strict=True) if isfinite(b)] for part in series]
+    low_x, high_x = x_range or _range([a for part in points for a, _ in part])
+    low_y, high_y = y_range or _range([b for part in points for _, b in part])
+    bottom = height - BOTTOM
+
+    def x(value: Number) -> float:
+        return LEFT + (value - low_x) / (high_x - low_x) * (RIGHT - LEFT)
+
+    def y(value: Number) -> float:
+        return bottom - (value - low_y) / (high_y - low_y) * (bottom - TOP)
+
+    is_whole = all(isinstance(value, int) for part in series for value in part.x)
+    kept = [np.linspace(0, len(p) - 1, min(len(p), MOST_POINTS)).round().astype(int).tolist() for p in points]
+    names = [part.name for part in series] if len(series) > 1 else []
+    columns = 2 if max(map(len, names), default=0) <= LETTERS_OF_A_COLUMN else 1
+    spots = [(LEFT + i % columns * LEGEND_COLUMN, height + (1 + i // columns) * LEGEND_LINE) for i in range(len(names))]
+    return page(
+        "chart.svg.j2",
+        label=label,
+        left=LEFT,
+        right=RIGHT,
+        top=TOP,
+        bottom=bottom,
+        height=height + -(-len(names) // columns) * LEGEND_LINE + 3,
+        x_label=x_label,
+        y_label=y_label,
+        x_ticks=[(x(v), f"{v:,.6g}") for v in ticks(low_x, high_x, 5, is_whole=is_whole)],
+        y_ticks=[(y(v), f"{v:,.6g}") for v in ticks(low_y, high_y, 4, is_whole=bool(bars))],
+        diagonal=diagonal,
+        bars=[(x(a) + 0.5, y(count), max(0.5, x(b) - x(a) - 1)) for a, b, count in bars],
+        lines=[[(x(part[i][0]), y(part[i][1])) for i in own] for part, own in zip(points, kept, strict=True)],
+        most_dots=MOST_DOTS,
+        legend=[(*spot, name) for spot, name in zip(spots, names, strict=True)],
+    )
 
 
-def bar_chart(
-    label: str, edges: Sequence[Number], counts: Sequence[int], *, x_label: str, y_label: str, height: int = 110
-) -> str:
-    """A bar between each two edges."""
-    x = Axis(edges[0], edges[-1], LEFT, WIDTH - RIGHT)
-    y = Axis(0, max(1, *counts), height - BOTTOM, TOP, is_whole=True)
-    root = _frame(label, height, x, y, x_label, y_label, 2)
-    for (left, right), count in zip(pairwise(edges), counts, strict=True):
-        width = max(0.5, x(right) - x(left) - 1)
-        root.append(svg_element("rect", "bar-mark", x=x(left) + 0.5, y=y(count), width=width, height=y(0) - y(count)))
-    return tostring(root, encoding="unicode")
+def ticks(low: Number, high: Number, most: int, *, is_whole: bool = False) -> list[float]:
+    """About `most` round values between two."""
+    rough = (high - low) / most
+    power = 10.0 ** floor(log10(rough))
+    step = next(factor * power for factor in (1, 2, 5, 10) if factor * power >= rough * (1 - 1e-9))
+    step = max(step, 1.0) if is_whole else step
+    return [i * step for i in range(ceil(low / step - 1e-9), floor(high / step + 1e-9) + 1)]
 
 
-def _range(values: Iterable[Number]) -> tuple[Number, Number]:
-    """From the smallest to the largest finite value, or around the only one."""
-    found = [value for value in values if isfinite(value)] or [0.0, 1.0]
-    low, high = min(found), max(found)
+def _range(values: Sequence[Number]) -> tuple[Number, Number]:
+    """From the smallest to the largest value, or around the only one."""
+    low, high = min(values, default=0.0), max(values, default=1.0)
     return (low, high) if high > low else (low - 0.5, high + 0.5)
-
-
-def _frame(label: str, height: Number, x: Axis, y: Axis, x_label: str, y_label: str, most: int) -> Element:
-    """The drawing with its axes, ticks and labels."""
-    root = svg_element("svg", "chart", viewBox=f"0 0 {WIDTH} {height}")
-    root.attrib |= {"xmlns": "http://www.w3.org/2000/svg", "role": "img", "aria-label": label}
-    for at, text in y.ticks(most):
-        root.append(svg_element("path", "grid", d=f"M{x.start} {at:g}H{x.end}"))
-        root.append(svg_text(x.start - 5, at + 3.5, text, "tick", text_anchor="end"))
-    for at, text in x.ticks(5):
-        root.append(svg_text(at, y.start + 14, text, "tick", text_anchor="middle"))
-    root.append(svg_element("path", "axis", d=f"M{x.start} {y.end}V{y.start}H{x.end}"))
-    root.append(svg_text((x.start + x.end) / 2, y.start + 29, x_label, "tick", text_anchor="middle"))
-    turned = f"translate(10 {(y.start + y.end) / 2:g}) rotate(-90)"
-    root.append(svg_text(0, 0, y_label, "tick", text_anchor="middle", transform=turned))
-    return root
-
-
-def _legend(names: Sequence[str], top: Number) -> tuple[list[Element], int]:
-    """A sample of each line with its name, in as many rows as needed; and its height."""
-    marks, x, y = [], LEFT, 0
-    for i, name in enumerate(names):
-        width = 32 + LETTER * len(name)
-        x, y = (x, y or LEGEND_LINE) if x + width <= WIDTH else (LEFT, y + LEGEND_LINE)
-        marks.append(svg_element("path", f"line k{i % KINDS}", d=f"M{x:g} {top + y - 7:g}h26"))
-        marks.append(svg_text(x + 32, top + y - 3, name, "tick"))
-        x += width + 12
-    return marks, y + 3
 
 
 MOST_CHARTS = 12
@@ -239,10 +163,10 @@ def run_page(report: RunReport) -> str:
     charts, results, precision_recall = run_charts(report), report.results, list[Card]()
     for split, curve in ((r.report.split, curve) for r in results for curve in r.precision_recall[:MOST_CHARTS]):
         text = f"AP {curve.ap:.3f}, {curve.true:,} true of {curve.queries:,}"
-        series = [Series("precision", curve.recall, curve.precision, steps=True)]
-        unit = {"x_range": (0, 1), "y_range": (0, 1), "height": 180}
-        chart = line_chart(f"Precision over recall: {text}", series, x_label="recall", y_label="precision", **unit)
-        precision_recall.append(Card(f"{split}: {curve.name}", text, (chart,)))
+        unit: dict[str, Any] = {"x_range": (0, 1), "y_range": (0, 1), "height": 180}
+        series = [Curve("precision", curve.recall, curve.precision)]
+        drawn = chart(f"Precision over recall: {text}", series, x_label="recall", y_label="precision", **unit)
+        precision_recall.append(Card(f"{split}: {curve.name}", text, (drawn,)))
     sections = (
         ("trained-on", "Training data", True),
         ("results", "Results", results),
@@ -257,7 +181,7 @@ def run_page(report: RunReport) -> str:
     return page(
         "run.html.j2",
         report=report,
-        title=report.trained_on.problem,
+        title=report.problem,
         headings={name: heading for name, heading, is_there in sections if is_there},
         charts=charts,
         precision_recall=precision_recall,
@@ -321,13 +245,14 @@ def run_charts(report: RunReport) -> dict[str, list[Card]]:
         split, before, after = result.report.split, result.report.calibration, result.report.calibrated
         kinds = (split if after is None else f"{split}, by the network", before), (f"{split}, calibrated", after)
         found += [reliability_card(name, part) for name, part in kinds if part and any(b.count for b in part.bins)]
-    cards, curves = [], [curve for curve in shown_curves(report.networks) if any(curve.values)]
+    cards, curves = [], [curve for curve in report.curves if any(curve.y)]
     for panel in dict.fromkeys(curve.panel for curve in curves):
-        series = [Series(curve.name, curve.epochs, curve.values) for curve in curves if curve.panel == panel]
+        series = [curve for curve in curves if curve.panel == panel]
         last = ", ".join(f"{part.name} {part.y[-1]:.4g}" for part in series)
         label = f"{panel.capitalize()} over the epochs; at the end: {last}"
-        chart = line_chart(label, series, x_label="epoch", y_label=panel)
-        cards.append(Card(panel.capitalize(), f"At the end: {last}", (chart,)))
+        cards.append(
+            Card(panel.capitalize(), f"At the end: {last}", (chart(label, series, x_label="epoch", y_label=panel),))
+        )
     return {"training": cards, "reliability": found}
 
 
@@ -335,9 +260,9 @@ def reliability_card(heading: str, calibration: Calibration) -> Card:
     """The share of true atoms over the predicted probability, above the number of atoms."""
     filled = [part for part in calibration.bins if part.count]
     text = f"Brier {calibration.brier:.3f}, ECE {calibration.ece:.3f}"
-    upper = line_chart(
+    upper = chart(
         f"Share of true atoms over the predicted probability, which would be the diagonal if all were right: {text}",
-        [Series("observed", [p.confidence for p in filled], [p.accuracy for p in filled], dots=True)],
+        [Curve("observed", [p.confidence for p in filled], [p.accuracy for p in filled])],
         x_label="predicted probability",
         y_label="share of true atoms",
         x_range=(0, 1),
@@ -345,9 +270,11 @@ def reliability_card(heading: str, calibration: Calibration) -> Card:
         diagonal=True,
     )
     bins = ", ".join(f"{part.lower:.1f} to {part.upper:.1f}: {part.count:,}" for part in filled)
-    edges = [*(part.lower for part in calibration.bins), calibration.bins[-1].upper]
-    counts = [part.count for part in calibration.bins]
-    lower = bar_chart(f"Atoms by predicted probability: {bins}", edges, counts, x_label="", y_label="atoms")
+    bars = [(part.lower, part.upper, part.count) for part in calibration.bins]
+    words = {"x_label": "", "y_label": "atoms", "height": 110}
+    most = max(1, *(part.count for part in calibration.bins))
+    label = f"Atoms by predicted probability: {bins}"
+    lower = chart(label, bars=bars, x_range=(0, 1), y_range=(0, most), **words)
     return Card(heading, text, (upper, lower))
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from math import inf, isnan
 from pathlib import Path
 from time import perf_counter, process_time
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -43,36 +43,12 @@ MOST_COMPARED = 50  # of the queries that are ranked first, spread evenly: the m
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """A number over the epochs; curves of one panel share a pair of axes. NaN leaves a gap."""
+    """Points that a line joins, but those that are not finite; the curves of one panel share a pair of axes."""
 
     name: str
-    epochs: tuple[int, ...]
-    values: tuple[float, ...]
+    x: Sequence[int | float]
+    y: Sequence[int | float]
     panel: str = "loss"
-
-
-@dataclass(frozen=True, slots=True)
-class PredicateSummary:
-    """A predicate: its domains, and the numbers of its true and false known atoms and of its queries."""
-
-    name: str
-    domains: tuple[str, ...]
-    is_closed: bool
-    true: int
-    false: int
-    queries: int
-
-
-@dataclass(frozen=True, slots=True)
-class TrainingData:
-    """The problem and the training: `facts` are texts with headings, `more_rules` counts rules that are not listed."""
-
-    problem: str
-    facts: tuple[tuple[str, str], ...]
-    domains: tuple[tuple[str, int], ...] = ()
-    predicates: tuple[PredicateSummary, ...] = ()
-    rules: tuple[str, ...] = ()
-    more_rules: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,27 +91,25 @@ class PhaseCost:
 
 
 @dataclass(frozen=True, slots=True)
-class OptionValue:
-    """An option, its default, where its value comes from, and the reason if it was chosen."""
-
-    key: str
-    value: str
-    default: str
-    origin: Literal["default", "set", "chosen"]
-    reason: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class RunReport:
-    """The content of a run's page; `networks` has the curves of each network, `figures` the most important numbers."""
+    """The content of a run's page.
 
-    trained_on: TrainingData
+    `facts` are texts on the problem and the training with headings, `theory` the rules but `more_rules` of them,
+    `predicates` and `options` rows of tables, `curves` those of all networks, `figures` the most important numbers.
+    """
+
+    problem: str
+    facts: tuple[tuple[str, str], ...] = ()
+    domains: tuple[tuple[str, int], ...] = ()
+    predicates: tuple[Mapping[str, Any], ...] = ()
+    theory: tuple[str, ...] = ()
+    more_rules: int = 0
     results: tuple[SplitResult, ...] = ()
-    networks: tuple[tuple[Curve, ...], ...] = ()
+    curves: tuple[Curve, ...] = ()
     rules: RuleReport | None = None
     answers: tuple[AnswerGroup, ...] = ()
     phases: tuple[PhaseCost, ...] = ()
-    options: tuple[OptionValue, ...] = ()
+    options: tuple[Mapping[str, str], ...] = ()
     notes: tuple[str, ...] = ()
     figures: tuple[tuple[str, str], ...] = ()
 
@@ -182,10 +156,16 @@ def build_report(
         except Exception as error:
             why = error.what if isinstance(error, R2NError) else f"{type(error).__name__}: {error}"
             notes.append(f"the {name} are not shown: {why}")
+    language, theory = trained.problem.knowledge.language, trained.problem.knowledge.theory
     return RunReport(
-        training_data(trained, config, training.epochs),
+        trained.problem.name,
+        tuple(_facts(trained, config, training.epochs)),
+        tuple((domain.name, len(language.members(domain))) for domain in language.domains),
+        tuple(predicate_rows(trained)),
+        tuple(map(str, theory.rules[:MOST_LISTED])),
+        max(0, len(theory.rules) - MOST_LISTED),
         tuple(results),
-        tuple(tuple(training_curves(trace)) for trace in RunFolder(folder).traces),
+        shown_curves([training_curves(trace) for trace in RunFolder(folder).traces]),
         phases=training.phases,
         options=option_values(config.options, training.chosen or {}),
         notes=tuple(notes),
@@ -210,41 +190,31 @@ def training_curves(trace: Path) -> list[Curve]:
     return curves
 
 
-def shown_curves(networks: Sequence[Sequence[Curve]]) -> list[Curve]:
+def shown_curves(networks: Sequence[Sequence[Curve]]) -> tuple[Curve, ...]:
     """The curves of one network, or the loss and the validation metric of each of several, with its number."""
     if len(networks) == 1:
-        return list(networks[0])
-    return [
-        replace(curve, name=f"{curve.name} {i}")
-        for i, curves in enumerate(networks, start=1)
-        for curve in curves
-        if curve.name in OF_EACH_NETWORK
-    ]
+        return tuple(networks[0])
+    numbered = ((i, curve) for i, curves in enumerate(networks, start=1) for curve in curves)
+    return tuple(replace(c, name=f"{c.name} {i}") for i, c in numbered if c.name in OF_EACH_NETWORK)
 
 
 # training data, options, figures
 
 
-def training_data(trained: Model, config: RunConfig, epochs: int | None) -> TrainingData:
-    """The problem, the network and how it was trained."""
-    problem, rules = trained.problem, trained.problem.knowledge.theory.rules
-    train, base, language = problem.train, problem.knowledge.base, problem.knowledge.language
+def predicate_rows(trained: Model) -> Iterator[dict[str, Any]]:
+    """Predicates with their domains and the numbers of their known atoms and queries, the most frequent first."""
+    train, base, language = trained.problem.train, trained.base, trained.base.language
 
     def counts(codes: Codes) -> np.ndarray:
         return np.bincount(base.decode(codes)[0], minlength=len(language.predicates))
 
     true, false = counts(train.facts), counts(train.atoms[~train.truth])
-    queries = sum((counts(part.atoms) for part in problem.queries.values()), np.zeros_like(true))
-    order = np.argsort(-(true + false + queries), kind="stable")[:MOST_LISTED].tolist()
-    found = [(language.predicates[i], int(true[i]), int(false[i]), int(queries[i])) for i in order]
-    return TrainingData(
-        problem.name,
-        tuple(_facts(trained, config, epochs)),
-        tuple((domain.name, len(language.members(domain))) for domain in language.domains),
-        tuple(PredicateSummary(p.name, tuple(d.name for d in p.domains), p.closed, *numbers) for p, *numbers in found),
-        tuple(map(str, rules[:MOST_LISTED])),
-        max(0, len(rules) - MOST_LISTED),
-    )
+    queries = sum((counts(part.atoms) for part in trained.problem.queries.values()), np.zeros_like(true))
+    for i in np.argsort(-(true + false + queries), kind="stable")[:MOST_LISTED].tolist():
+        predicate = language.predicates[i]
+        numbers = {"true": int(true[i]), "false": int(false[i]), "queries": int(queries[i])}
+        domains = tuple(domain.name for domain in predicate.domains)
+        yield {"name": predicate.name, "domains": domains, "is_closed": predicate.closed, **numbers}
 
 
 def _facts(trained: Model, config: RunConfig, epochs: int | None) -> Iterator[tuple[str, str]]:
@@ -278,12 +248,13 @@ def _facts(trained: Model, config: RunConfig, epochs: int | None) -> Iterator[tu
     yield "made with", f"{versions}, on {config.device}, {counted(config.threads, 'thread')}"
 
 
-def option_values(options: Options, chosen: Mapping[str, str]) -> tuple[OptionValue, ...]:
-    """All options; `chosen` has the reasons of those that nobody set."""
+def option_values(options: Options, chosen: Mapping[str, str]) -> tuple[dict[str, str], ...]:
+    """All options with their defaults, and where their values come from; `chosen` has the reasons of chosen ones."""
     defaults, found = flat_options(Options()), []
     for key, value in flat_options(options).items():
         origin = "chosen" if key in chosen else "default" if value == defaults[key] else "set"
-        found.append(OptionValue(key, option_text(value), option_text(defaults[key]), origin, chosen.get(key, "")))
+        texts = {"value": option_text(value), "default": option_text(defaults[key])}
+        found.append({"key": key, **texts, "origin": origin, "reason": chosen.get(key, "")})
     return tuple(found)
 
 

@@ -20,7 +20,7 @@ from scipy.sparse import csr_array
 from scipy.stats import hypergeom
 
 from r2n.data.features import bags_of_words
-from r2n.data.herbrand import Codes, QueryPattern
+from r2n.data.herbrand import Codes, QueryPattern, index_among
 from r2n.data.knowledge_base import Evidence, KnowledgeBase
 from r2n.data.problem import Problem
 from r2n.datasets.benchmarks import cuts_of_test, load
@@ -118,8 +118,7 @@ def rule_accuracy(run: Run, split: str) -> dict[str, float]:
     """
     queries, model, evidence = run.problem.queries[split], run.model, run.knowledge.evidence
     graph = run.source.around(queries.atoms)
-    order = np.argsort(atoms := np.concatenate([evidence.atoms, queries.atoms]))
-    everything = Evidence(atoms[order], np.concatenate([evidence.truth, queries.truth])[order])
+    everything = Evidence.joined(evidence, queries)
     labels = torch.from_numpy(known_truths(model.base, graph.atoms.numpy(), everything))
     asked = torch.isin(graph.atoms, torch.from_numpy(queries.atoms.copy()))
     batch, known_then = model.collate(graph), known_states(model.base, graph.atoms, evidence)
@@ -152,14 +151,11 @@ class ProofCounts:
         """The counts of atoms given by their codes."""
         width = 0 if self.depth == 1 else 1
         grounding = BackwardGrounder(width, self.depth).ground(Store(self.knowledge), codes)
-        counts, order = np.zeros(len(codes)), np.argsort(codes)
+        counts, ascending = np.zeros(len(codes)), np.sort(codes)
         for part in grounding.ground_rules:
             for position in part.rule.head_positions:
-                heads = part.atoms[:, position]
-                index = np.searchsorted(codes, heads, sorter=order)
-                found = index < len(codes)
-                found[found] = codes[order[index[found]]] == heads[found]
-                np.add.at(counts, order[index[found]], 1.0)
+                index = index_among(part.atoms[:, position], ascending)
+                np.add.at(counts, np.argsort(codes)[index[index >= 0]], 1.0)
         return counts
 
 

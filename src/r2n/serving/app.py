@@ -18,7 +18,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.openapi.utils import get_openapi
 from fastapi.responses import FileResponse, PlainTextResponse, Response
 from fastapi.staticfiles import StaticFiles
-from pydantic import Field
+from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
@@ -88,33 +88,32 @@ def accepted(accept: str) -> str:
     return next((kind for kind in wanted if kind in (JSON, JSON_LINES, ARROW)), JSON)
 
 
-@router.post(
-    "/api/query",
-    summary="Answer one query or many",
-    responses={200: {"model": QueryAnswer, "content": KINDS, "description": "The answers."}},
+def _posted(job: str, asked: type[BaseModel], reply: Any, summary: str, description: str, kinds: Any = None) -> None:
+    """Add an address to which a JSON document is sent."""
+
+    async def answer(request: Request, document: Any) -> Response:
+        wanted = {} if kinds is None else {"accept": accepted(request.headers.get("accept", ""))}
+        return await _answer(request, job, {**document.model_dump(by_alias=True), **wanted})
+
+    answer.__annotations__["document"] = asked
+    texts: dict[str, Any] = {"name": job, "summary": summary, "description": description}
+    responses: Responses = {200: {"model": reply, "content": kinds or {}}}
+    router.add_api_route(f"/api/{job}", answer, methods=["POST"], responses=responses, **texts)
+
+
+_queries = "Answer queries, as `r2n predict` does. `Accept` chooses JSON, JSON Lines or an Arrow stream."
+_why = "Explain why an atom is answered as it is, and what would change the answer, with a drawing."
+_changes = "Compare answers before and after a change that this request alone makes."
+_posted("query", QueryRequest, QueryAnswer, "Answer one query or many", _queries, KINDS)
+_posted("explain", ExplainRequest, ExplainAnswer, "Explain an answer", _why)
+_posted("what-if", WhatIfRequest, WhatIfAnswer, "Compare answers before and after", _changes)
+_posted(
+    "check",
+    CheckRequest,
+    CheckAnswer,
+    "Check a query as it is typed",
+    "Check whether a query is valid, and complete it.",
 )
-async def query(request: Request, asked: QueryRequest) -> Response:
-    """Answer queries, as `r2n predict` does. `Accept` chooses JSON, JSON Lines or an Arrow stream."""
-    kind = accepted(request.headers.get("accept", ""))
-    return await _answer(request, "query", {**asked.model_dump(by_alias=True), "accept": kind})
-
-
-@router.post("/api/explain", summary="Explain an answer", responses={200: {"model": ExplainAnswer}})
-async def explain(request: Request, asked: ExplainRequest) -> Response:
-    """Explain why an atom is answered as it is, and what would change the answer, with a drawing."""
-    return await _answer(request, "explain", asked.model_dump(by_alias=True))
-
-
-@router.post("/api/what-if", summary="Compare answers before and after", responses={200: {"model": WhatIfAnswer}})
-async def what_if(request: Request, asked: WhatIfRequest) -> Response:
-    """Compare answers before and after a change that this request alone makes."""
-    return await _answer(request, "what-if", asked.model_dump(by_alias=True))
-
-
-@router.post("/api/check", summary="Check a query as it is typed", responses={200: {"model": CheckAnswer}})
-async def check(request: Request, asked: CheckRequest) -> Response:
-    """Check whether a query is valid, and complete it."""
-    return await _answer(request, "check", asked.model_dump())
 
 
 @router.get("/api/constants", summary="Search constants", responses={200: {"model": ConstantsAnswer}})

@@ -4,7 +4,7 @@ Those about atoms: queries, explanations, what-if comparisons, and the check of 
 about constants and the run: search, all about one constant, the model, its rules and its report.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from difflib import get_close_matches
 from itertools import pairwise, starmap
@@ -447,3 +447,16 @@ def report_run(session: Session, _: Request) -> dict[str, Any]:
     document = {name: part for name, part in asdict(replace(found, results=())).items() if name not in SLOW_PARTS}
     charts = {name: [asdict(card) for card in cards] for name, cards in run_charts(found).items()}
     return {**document, "results": results, "charts": charts}
+
+
+JOBS: dict[str, Callable[[Session, Request], object]] = {
+    "about": about_constant,
+    "check": check_query,
+    "constants": search_constants,
+    "explain": explain_atom,
+    "report": report_run,
+    "rules": report_rules,
+    "run": describe_run,
+    "what-if": what_if,
+}
+"""The jobs of workers by their names; only queries are answered several at once."""

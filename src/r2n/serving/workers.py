@@ -10,7 +10,7 @@ import stat
 import sys
 import traceback
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from math import inf
@@ -24,17 +24,7 @@ import torch
 
 from r2n.errors import DataError, R2NError, is_out_of_memory
 from r2n.serving.guards import Metrics
-from r2n.serving.queries import (
-    about_constant,
-    answer_queries,
-    check_query,
-    describe_run,
-    explain_atom,
-    report_rules,
-    report_run,
-    search_constants,
-    what_if,
-)
+from r2n.serving.queries import JOBS, answer_queries
 from r2n.serving.session import BUSY, CHANGES, FAILED, Failure, Limits, RefusedError, Reply, Session
 
 MOST_JOBS = 2_000  # of a worker, so that nothing that a library keeps grows without end
@@ -45,17 +35,6 @@ SECONDS_BETWEEN_LOOKS = 5.0  # of a worker, whether the server is there
 BUG, OUT_OF_MEMORY = 70, 71  # exit codes of a worker
 PR_SET_PDEATHSIG = 1
 STATM = Path("/proc/self/statm")
-
-JOBS: dict[str, Callable[[Session, Mapping[str, Any]], object]] = {
-    "about": about_constant,
-    "check": check_query,
-    "constants": search_constants,
-    "explain": explain_atom,
-    "report": report_run,
-    "rules": report_rules,
-    "run": describe_run,
-    "what-if": what_if,
-}
 
 # in a worker
 

@@ -5,7 +5,7 @@ import json
 import platform
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, fields
 from importlib.metadata import version
 from operator import index
 from pathlib import Path
@@ -78,7 +78,7 @@ class RunConfig:
 
     `name` and `source` are the problem's; `encoders` are the domains whose features go through modules of the caller.
     `fingerprints` has a digest for each part of the problem, so that a difference can be named. `seed` is that of the
-    first of `ensemble` networks. `removed` are options that an earlier version wrote, by section: the digest has them.
+    first of `ensemble` networks.
     """
 
     name: str
@@ -92,7 +92,6 @@ class RunConfig:
     problem_sha256: str
     fingerprints: Mapping[str, str]
     ensemble: int = 1
-    removed: Mapping[str, Any] = field(default_factory=dict, compare=False)
 
     @property
     def seeds(self) -> range:
@@ -146,8 +145,6 @@ def write_run(folder: RunFolder, problem: Problem, config: RunConfig) -> None:
 def _document(config: RunConfig) -> dict[str, Any]:
     """The configuration as JSON holds it; a run of one network says nothing of others."""
     document = {"format": FORMAT, **asdict(config), "options": config.options.model_dump(mode="json")}
-    for section, removed in document.pop("removed").items():
-        document["options"][section] |= removed
     if config.ensemble == 1:
         del document["ensemble"]
     return document
@@ -184,26 +181,14 @@ def read_config(folder: RunFolder) -> RunConfig:
     if document.get("sha256") != digest(document):
         what = f"{path} was changed after the run began: its checksum is wrong"
         raise CheckpointError(what, hint=f"undo the change, or {again}")
-    return _validated(document, folder)
-
-
-def _validated(document: dict[str, Any], folder: RunFolder) -> RunConfig:
-    """The configuration in a document of this format; what this version cannot read is refused."""
     values = {key: value for key, value in document.items() if key not in ("format", "sha256")}
-    values["options"], removed = split_removed(values.get("options"))
-    values_now = [(name, key, value) for name, part in removed.items() for key, value in part.items()]
-    for name, key, value in values_now:
-        if value == REMOVED_OPTIONS[name][key]:
-            continue
-        what = f"the run in {folder.path} has {name}.{key} = {json.dumps(value)}, which r2n has no more"
-        raise CheckpointError(what, hint="use the r2n that made the run, or train again in another folder")
     try:
-        return replace(TypeAdapter(RunConfig).validate_json(json.dumps(values)), removed=removed)
+        return TypeAdapter(RunConfig).validate_json(json.dumps(values))
     except ValidationError as error:
         first = error.errors()[0]
         what = f"'{'.'.join(map(str, first['loc']))}': {first['msg'][0].lower()}{first['msg'][1:]}"
         hint = "use that one, or train again"
-        raise CheckpointError(f"{folder.config} was written by another version of r2n: {what}", hint=hint) from error
+        raise CheckpointError(f"{path} was written by another version of r2n: {what}", hint=hint) from error
 
 
 def read_problem(folder: RunFolder, config: RunConfig) -> Problem:
@@ -362,7 +347,6 @@ DOCUMENT = "document"
 _DAMAGE = (SafetensorError, ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError, R2NError)
 WHAT_TO_DO = "copy the full run folder again from where it was made, or train again"
 
-
 Part = tuple[Any, dict[str, np.ndarray]]
 """A part of a problem: what JSON holds of it, and its arrays by name."""
 
@@ -377,24 +361,6 @@ def problem_fingerprints(problem: Problem) -> dict[str, str]:
             digest.update(np.ascontiguousarray(array).tobytes())
         found[part] = digest.hexdigest()
     return found
-
-
-REMOVED_OPTIONS: dict[str, dict[str, Any]] = {
-    "grounding": {"last_width": 0, "prune": True},
-    "model": {"exclude_self": False, "shared_layers": False, "shared_encoder": "first", "pair": "symmetric"},
-}
-"""Options that earlier versions had, by section, with their defaults: runs that have others cannot be read."""
-
-
-def split_removed(options: Any) -> tuple[Any, dict[str, dict[str, Any]]]:
-    """The options of a stored run without those that are removed, and the removed ones."""
-    removed, kept = dict[str, dict[str, Any]](), dict(options) if isinstance(options, dict) else options
-    for name, gone in REMOVED_OPTIONS.items():
-        section = kept.get(name) if isinstance(kept, dict) else None
-        if isinstance(section, dict) and gone.keys() & section.keys():
-            removed[name] = {key: value for key, value in section.items() if key in gone}
-            kept[name] = {key: value for key, value in section.items() if key not in gone}
-    return kept, removed
 
 
 def problem_bytes(problem: Problem) -> bytes:
@@ -520,7 +486,7 @@ def _problem(document: dict[str, Any], arrays: dict[str, np.ndarray]) -> Problem
             for i, name in enumerate(records["queries"])
         },
         LoadReport(rejected=rejected, **read),
-        Options.model_validate_json(json.dumps(split_removed(document["options"])[0])),
+        Options.model_validate_json(json.dumps(document["options"])),
         document["source"],
         sources,
         {name: tuple(map(str, columns)) for name, columns in document.get("columns", {}).items()},

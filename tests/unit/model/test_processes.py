@@ -1,12 +1,10 @@
 """Several processes and devices."""
 
-import builtins
 import signal
 import socket
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import closing
 from functools import partial
 from multiprocessing import get_context
 from multiprocessing.connection import Pipe
@@ -21,11 +19,10 @@ from r2n.evaluation.ranking import ALONE, Shard
 from r2n.model import processes
 from r2n.model.processes import (
     MOST_PROCESSES,
-    FabricGroup,
+    TorchGroup,
     begin,
     begun_elsewhere,
     ended_process,
-    fabric_environment,
     follows_elsewhere,
     gathered,
     listener,
@@ -143,7 +140,7 @@ def test_more_processes_than_a_machine_holds_are_refused_before_the_first_begins
 
 
 BATCHES = TrainingOptions(batch_size=5, device="cpu")
-OUTSIDE = ("TORCHELASTIC_RUN_ID", "RANK", "WORLD_SIZE", "SLURM_PROCID", "SLURM_NTASKS", "MASTER_PORT")
+OUTSIDE = ("TORCHELASTIC_RUN_ID", "RANK", "WORLD_SIZE", "MASTER_PORT")
 
 
 @pytest.fixture(autouse=True)
@@ -164,26 +161,11 @@ def test_one_process_needs_nobody_and_what_cannot_be_shared_is_refused() -> None
         pass
 
 
-def test_without_fabric(monkeypatch: pytest.MonkeyPatch) -> None:
-    import_any = builtins.__import__
-
-    def without(name: str, *rest: object) -> object:
-        if name.startswith("lightning_fabric"):
-            raise ImportError(name)
-        return import_any(name, *rest)  # pyright: ignore[reportArgumentType]
-
-    monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(ConfigError, match=r"pip install r2n\[distributed\]"), together(2, BATCHES, nothing):
-        pass
-
-
 @pytest.mark.parametrize(
     ("environment", "count", "follows"),
     [
         ({"TORCHELASTIC_RUN_ID": "x", "RANK": "0", "WORLD_SIZE": "4"}, 4, False),
         ({"TORCHELASTIC_RUN_ID": "x", "RANK": "3", "WORLD_SIZE": "4"}, 4, True),
-        ({"SLURM_PROCID": "1", "SLURM_NTASKS": "4"}, 4, True),
-        ({"SLURM_PROCID": "0", "SLURM_NTASKS": "1"}, None, False),
         ({}, None, False),
     ],
 )
@@ -193,21 +175,13 @@ def test_processes_that_others_began(
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     assert begun_elsewhere(4) == count
-    assert begun_elsewhere(None) == (count if "RANK" in environment else None), "SLURM is read if devices are asked for"
+    assert begun_elsewhere(None) == count
     assert follows_elsewhere(4) is follows
     if count is not None:
         with pytest.raises(ConfigError, match="began 4 processes, --devices says 2"):
             begun_elsewhere(2)
         with together(4, BATCHES, nothing) as group:
-            assert (group.rank, group.count) == (processes._rank_elsewhere(), 4)
-
-
-def test_processes_of_one_machine_meet_on_loopback() -> None:
-    given = fabric_environment(1, 4711)
-    assert [given[name] for name in ("MASTER_ADDR", "MASTER_PORT", "LOCAL_RANK")] == ["127.0.0.1", "4711", "1"]
-    assert given["GLOO_SOCKET_IFNAME"] in ("lo", "lo0")
-    with closing(listener()) as made:
-        assert made.getsockname()[0] == "127.0.0.1"
+            assert (group.rank, group.count) == (int(environment["RANK"]), 4)
 
 
 def test_a_port_that_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -224,11 +198,8 @@ def test_a_port_that_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
         listener()
 
 
-class Broken:
-    """A Fabric whose others are gone."""
-
-    def all_reduce(self, values: torch.Tensor, *, reduce_op: str) -> torch.Tensor:
-        raise RuntimeError("[/a/b.cc:1] Connection closed by peer\nand more")
+def broken() -> None:
+    raise RuntimeError("[/a/b.cc:1] Connection closed by peer\nand more")
 
 
 @pytest.mark.parametrize(
@@ -239,7 +210,7 @@ class Broken:
     ],
 )
 def test_an_exchange_with_who_is_gone(gone: str, message: str) -> None:
-    group = FabricGroup(0, 2, Broken, lambda: gone)
+    group = TorchGroup(0, 2, torch.device("cpu"), broken, lambda: gone)
     assert isinstance(group, Group)
     with pytest.raises(ProcessError, match=rf"{message}(.|\n)*go on with --resume"):
         group.summed(torch.zeros(1))

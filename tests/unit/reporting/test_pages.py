@@ -2,7 +2,6 @@
 
 import re
 from dataclasses import replace
-from itertools import pairwise
 from math import inf, nan
 from pathlib import Path
 from xml.etree import ElementTree
@@ -26,18 +25,15 @@ from r2n.reporting.pages import (
     MOST_POINTS,
     RIGHT,
     TOP,
-    WIDTH,
-    Series,
-    bar_chart,
+    chart,
     compare_page,
     explanation_page,
-    line_chart,
     page,
     protocol_texts,
     run_charts,
     run_page,
 )
-from r2n.reporting.run_report import RunReport, SplitResult, TrainingData
+from r2n.reporting.run_report import Curve, RunReport, SplitResult
 from tests.explanations import italy
 from tests.html_pages import Page, contrast, faults, read_page
 from tests.report_samples import RULES, report
@@ -140,7 +136,7 @@ def test_every_section_is_there() -> None:
 
 
 def test_missing_parts_are_left_out_and_long_lists_are_folded_or_cut() -> None:
-    html = run_page(RunReport(TrainingData("towns", ())))
+    html = run_page(RunReport("towns"))
     assert faults(html) == []
     assert [a["id"] for a in Page(html).all("section")] == ["trained-on"]
     assert Page(html).all("svg") == []
@@ -148,8 +144,8 @@ def test_missing_parts_are_left_out_and_long_lists_are_folded_or_cut() -> None:
     many = SplitResult(Report("test", {"mrr": 0.5}, {}, {"task": "ranking", "queries": 400}), ranks=counts)
     rules = RuleReport("p", None, 0, None, None, None, (RuleAccount(RULES[0], "explicit"),) * 60, left_out=5)
     domains = tuple((f"d{i}", 1) for i in range(60))
-    about = TrainingData("towns", (), domains, rules=tuple(f"rule r{i}" for i in range(300)))
-    html = run_page(RunReport(about, (many,), rules=rules))
+    theory = tuple(f"rule r{i}" for i in range(300))
+    html = run_page(RunReport("towns", domains=domains, theory=theory, results=(many,), rules=rules))
     assert faults(html) == []
     for text in ("388 more predicates", "25 more: r2n rules RUN", "300 rules", "and 20 more"):
         assert text in Page(html).text
@@ -175,7 +171,7 @@ def test_charts_of_training_and_reliability() -> None:
     assert [chart.count("<circle") for chart in card.charts] == [10, 0]
     empty = calibration(np.zeros(0), np.zeros(0, bool))
     nothing = SplitResult(Report("test", {"ap": nan}, {}, {"task": "classification"}, calibration=empty))
-    assert run_charts(RunReport(TrainingData("p", ()), (nothing,), ((),))) == {"training": [], "reliability": []}
+    assert run_charts(RunReport("p", results=(nothing,))) == {"training": [], "reliability": []}
 
 
 # other pages
@@ -205,9 +201,9 @@ FLOOR = 200 - BOTTOM
 Points = list[tuple[float, float]]
 
 
-def chart(*series: Series, **options: object) -> Element:
+def drawn(*series: Curve, **options: object) -> Element:
     given_ = {"x_label": "epoch", "y_label": "loss"} | options
-    return ElementTree.fromstring(line_chart("label", series, **given_))  # pyright: ignore[reportArgumentType]
+    return ElementTree.fromstring(chart("label", series, **given_))  # pyright: ignore[reportArgumentType]
 
 
 def lines(root: Element) -> list[Points]:
@@ -224,69 +220,57 @@ def texts(root: Element) -> list[str]:
 
 
 def test_points_stand_where_the_axes_say() -> None:
-    root = chart(Series("a", (0, 10), (0.0, 1.0)), x_range=(0, 10), y_range=(0, 1))
-    assert lines(root) == [[(LEFT, FLOOR), (WIDTH - RIGHT, TOP)]]
+    root = drawn(Curve("a", (0, 10), (0.0, 1.0)), x_range=(0, 10), y_range=(0, 1))
+    assert lines(root) == [[(LEFT, FLOOR), (RIGHT, TOP)]]
     assert texts(root) == ["0", "0.5", "1", "0", "2", "4", "6", "8", "10", "epoch", "loss"]
     assert (root.get("role"), root.get("aria-label")) == ("img", "label")
 
 
-def test_a_value_that_is_no_number_leaves_a_gap_and_a_single_one_is_a_dot() -> None:
-    root = chart(Series("a", (1, 2, 3, 4, 5, 6), (1.0, 2.0, nan, 3.0, inf, 2.0)))
-    assert [len(line) for line in lines(root)] == [2]
-    assert len(dots(root)) == 2
-    alone = chart(Series("a", (7,), (0.5,)))
+def test_values_that_are_no_numbers_are_left_out_and_few_points_are_dots() -> None:
+    root = drawn(Curve("a", (1, 2, 3, 4, 5, 6), (1.0, 2.0, nan, 3.0, inf, 2.0)))
+    assert [len(line) for line in lines(root)] == [4]
+    assert len(dots(root)) == 4
+    assert dots(drawn(Curve("a", tuple(range(20)), (1.0,) * 20))) == []
+    alone = drawn(Curve("a", (7,), (0.5,)))
     assert (lines(alone), len(dots(alone))) == ([], 1)
-    assert lines(chart(Series("a", (), ()))) == lines(chart()) == []
-
-
-def test_stairs_have_each_level_before_its_point() -> None:
-    root = chart(Series("a", (0.0, 0.5, 1.0), (1.0, 1.0, 0.5), steps=True), x_range=(0, 1), y_range=(0, 1))
-    (path,) = lines(root)
-    assert all(a[0] == b[0] or a[1] == b[1] for a, b in pairwise(path))
-    assert path[3] == (path[2][0], path[-1][1])
-
-
-def test_values_far_apart_have_a_logarithmic_axis() -> None:
-    root = chart(Series("a", (1, 2, 3), (1e-6, 1.0, 1e4)))
-    assert "loss (log scale)" in texts(root)
-    places = [y for _, y in lines(root)[0]]
-    assert (places[0] - places[1]) / (places[0] - places[2]) == pytest.approx(0.6, abs=0.01)
-    assert texts(root)[:4] == ["10⁻⁶", "10⁻³", "1", "1,000"]
-    assert "loss" in texts(chart(Series("a", (1, 2), (0.0, 1e4))))
+    assert lines(drawn(Curve("a", (), ()))) == lines(drawn()) == []
 
 
 def test_many_points_are_thinned_and_epochs_have_whole_ticks() -> None:
-    root = chart(Series("a", tuple(range(5000)), tuple(float(i) for i in range(5000))))
+    root = drawn(Curve("a", tuple(range(5000)), tuple(float(i) for i in range(5000))))
     assert len(lines(root)[0]) == MOST_POINTS
-    few = chart(Series("a", (1, 2), (1.0, 2.0)))
+    few = drawn(Curve("a", (1, 2), (1.0, 2.0)))
     assert texts(few)[-4:-2] == ["1", "2"]
 
 
 def test_several_lines_have_a_legend_below_in_which_names_are_text() -> None:
     names = [f"<b>{i}" * 5 for i in range(8)]
-    root = chart(*(Series(name, (1, 2), (1.0, 2.0)) for name in names))
+    root = drawn(*(Curve(name, (1, 2), (1.0, 2.0)) for name in names))
     assert texts(root)[-8:] == names
     assert float((root.get("viewBox") or "").split()[3]) == 203 + 8 * 15
+    short = drawn(*(Curve(f"valid {i}", (1, 2), (1.0, 2.0)) for i in range(8)))
+    assert float((short.get("viewBox") or "").split()[3]) == 203 + 4 * 15  # two columns
 
 
 def test_bars_fill_the_room_between_edges() -> None:
-    def bars(edges: list[float], counts: list[int]) -> list[dict[str, float]]:
-        root = ElementTree.fromstring(bar_chart("label", edges, counts, x_label="", y_label="atoms"))
+    def bars(*given: tuple[float, float, int]) -> list[dict[str, float]]:
+        most = max(1, *(count for *_, count in given))
+        root = drawn(bars=given, x_range=(0, 1), y_range=(0, most), height=110)
         found = [e for e in root.iter() if e.get("class") == "bar-mark"]
         return [{key: float(e.get(key, 0)) for key in ("x", "y", "width", "height")} for e in found]
 
-    tall, flat = bars([0, 0.5, 1], [4, 0])
+    tall, flat = bars((0, 0.5, 4), (0.5, 1, 0))
     assert (tall["y"], tall["height"]) == (TOP, 110 - BOTTOM - TOP)
     assert (flat["y"], flat["height"]) == (110 - BOTTOM, 0)
     assert tall["x"] + tall["width"] <= flat["x"]
-    assert bars([0, 1], [0])[0]["height"] == 0
+    assert bars((0, 0.5, 0), (0.5, 1, 0))[0]["height"] == 0
 
 
 @given(st.lists(st.lists(ANY, max_size=6), max_size=8))
 def test_any_numbers_are_drawn_inside(values: list[list[float]]) -> None:
-    root = chart(*(Series(str(i), tuple(range(len(part))), part, dots=True) for i, part in enumerate(values)))
+    root = drawn(*(Curve(str(i), tuple(range(len(part))), part) for i, part in enumerate(values)))
     for x, y in (*dots(root), *(point for line in lines(root) for point in line)):
-        assert LEFT <= x <= WIDTH - RIGHT
+        assert LEFT <= x <= RIGHT
         assert TOP <= y <= FLOOR
     ticks = [float(e.get("y", 0)) - 3.5 for e in root.iter() if e.get("text-anchor") == "end"]
     assert ticks == sorted(ticks, reverse=True)

@@ -14,7 +14,6 @@ from r2n.reporting import run_report
 from r2n.reporting.pages import run_page
 from r2n.reporting.run_report import (
     AnswerGroup,
-    OptionValue,
     PhaseCost,
     Profiler,
     Training,
@@ -22,11 +21,10 @@ from r2n.reporting.run_report import (
     figures,
     option_text,
     option_values,
+    predicate_rows,
     shown_curves,
     training_curves,
-    training_data,
 )
-from r2n.store.folder import RunFolder, read_config
 from tests.html_pages import faults
 from tests.unit.reporting.conftest import Kept
 
@@ -47,8 +45,8 @@ def test_a_report_is_complete(kind: str, request: pytest.FixtureRequest) -> None
     assert (found.notes, found.phases) == ((), TRAINING.phases)
     assert found.answers
     assert found.rules is not None
-    assert [line.reason for line in found.options if line.origin == "chosen"] == ["a reason"]
-    assert len(found.networks[0][0].epochs) == run.trained.options.training.epochs
+    assert [line["reason"] for line in found.options if line["origin"] == "chosen"] == ["a reason"]
+    assert len(found.curves[0].x) == run.trained.options.training.epochs
     assert faults(run_page(found)) == []
     fast = build_report(run.folder, run.trained, run.reports, TRAINING, seconds=0.0)
     assert fast.figures == found.figures
@@ -98,23 +96,22 @@ def test_what_would_take_longer_than_the_report_may_is_left_to_the_command(class
 
 
 def test_many_rules_and_predicates_are_cut(ranked: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
-    config = read_config(RunFolder(ranked.folder))
     monkeypatch.setattr(run_report, "MOST_LISTED", 5)
-    counts = [p.true + p.false + p.queries for p in training_data(ranked.trained, config, None).predicates]
+    counts = [row["true"] + row["false"] + row["queries"] for row in predicate_rows(ranked.trained)]
     assert len(counts) == 5
     assert counts == sorted(counts, reverse=True)
     monkeypatch.setattr(run_report, "MOST_LISTED", 0)
-    found = training_data(ranked.trained, config, None)
-    assert (found.rules, found.more_rules) == ((), 1)
+    found = build_report(ranked.folder, ranked.trained, [], Training(), seconds=0.0)
+    assert (found.theory, found.more_rules) == ((), 1)
 
 
 def test_options_say_where_they_come_from_and_figures_are_main_metrics_and_cost() -> None:
     options = Options().changed(["model.dim=8", "training.corrupted_positions=[-1]"])
-    found = {line.key: line for line in option_values(options, {"training.corrupted_positions": "a reason"})}
-    assert found["model.dim"] == OptionValue("model.dim", "8", "32", "set")
-    assert found["model.layers"].origin == "default"
-    chosen = OptionValue("training.corrupted_positions", "[-1]", "none", "chosen", "a reason")
-    assert found["training.corrupted_positions"] == chosen
+    found = {line["key"]: line for line in option_values(options, {"training.corrupted_positions": "a reason"})}
+    assert tuple(found["model.dim"].values()) == ("model.dim", "8", "32", "set", "")
+    assert found["model.layers"]["origin"] == "default"
+    chosen = found["training.corrupted_positions"]
+    assert tuple(chosen.values())[1:] == ("[-1]", "none", "chosen", "a reason")
     assert len(found) == sum(len(section) for section in Options().model_dump().values())
     assert [option_text(value) for value in (None, True, "full", 0.1)] == ["none", "true", "full", "0.1"]
     report = Report("test", {"ap": 0.98765}, {}, {"task": "classification"})
@@ -133,16 +130,16 @@ def test_options_say_where_they_come_from_and_figures_are_main_metrics_and_cost(
 
 def test_curves_are_those_of_the_trace(tmp_path: Path) -> None:
     trace = tmp_path / "trace.jsonl"
-    assert all(curve.epochs == () for curve in training_curves(trace))
+    assert all(curve.x == () for curve in training_curves(trace))
     trace.write_text("".join(json.dumps(record) + "\n" for record in RECORDS))
     curves = training_curves(trace)
-    assert {curve.name: (curve.epochs, curve.values, curve.panel) for curve in curves} == {
+    assert {curve.name: (curve.x, curve.y, curve.panel) for curve in curves} == {
         "loss": ((1, 2), (3.0, 2.0), "loss"),
         "supervised": ((1, 2), (2.0, 1.5), "loss"),
         "semantic": ((1, 2), (1.0, 0.5), "loss"),
         "valid": ((2,), (0.75,), "validation"),
     }
-    assert shown_curves([curves]) == curves
+    assert shown_curves([curves]) == tuple(curves)
     assert [curve.name for curve in shown_curves([curves] * 2)] == ["loss 1", "valid 1", "loss 2", "valid 2"]
     trace.write_text(json.dumps(RECORDS[0] | {"regularisation": 0.25, "rules": 0.5}) + "\n")
     expected = ["loss", "supervised", "semantic", "regularisation", "rules"]

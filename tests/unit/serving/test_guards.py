@@ -127,9 +127,7 @@ def test_requests_are_counted_by_route_and_status_and_every_counter_is_described
     values = dict(line.rsplit(" ", 1) for line in lines if not line.startswith("#"))
     assert values['r2n_requests_total{route="/api/query",status="200"}'] == "2"
     assert values['r2n_requests_total{route="/api/query",status="422"}'] == "1"
-    buckets = {bound: values[f'r2n_request_seconds_bucket{{route="/api/query",le="{bound}"}}'] for bound in (0.1, 10.0)}
-    assert buckets == {0.1: "1", 10.0: "2"}
-    assert values['r2n_request_seconds_bucket{route="/api/query",le="+Inf"}'] == "3"
+    assert values['r2n_request_seconds_count{route="/api/query"}'] == "3"
     assert values['r2n_request_seconds_sum{route="/api/query"}'] == "99.203000"
     assert (values["r2n_passes_total"], values["r2n_passed_requests_total"]) == ("1", "3")
     described, typed = (
@@ -137,4 +135,4 @@ def test_requests_are_counted_by_route_and_status_and_every_counter_is_described
     )
     assert described == typed
     names = {name.partition("{")[0] for name in values}
-    assert {name.removesuffix("_bucket").removesuffix("_sum").removesuffix("_count") for name in names} == described
+    assert {name.removesuffix("_sum").removesuffix("_count") for name in names} == described

@@ -296,5 +296,5 @@ def test_the_rules_and_the_report_are_those_of_the_command_line(session: Session
     assert [part["report"]["split"] for part in found["results"]] == ["valid", "test"]
     reports = document("report", session.folder)["reports"]
     assert [part["report"]["metrics"] for part in found["results"]] == [part["metrics"] for part in reports]
-    curve = found["networks"][0][0]
-    assert (curve["name"], len(curve["epochs"])) == ("loss", len(curve["values"]))
+    curve = found["curves"][0]
+    assert (curve["name"], len(curve["x"])) == ("loss", len(curve["y"]))

@@ -13,10 +13,8 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
-from safetensors.numpy import load, save
 
 from r2n.data.knowledge_base import Evidence, as_trained
 from r2n.data.problem import Problem
@@ -29,14 +27,11 @@ from r2n.options import GroundingOptions, Options
 from r2n.store import checkpoint
 from r2n.store.checkpoint import LOCK, locked
 from r2n.store.folder import (
-    DOCUMENT,
     RunConfig,
     RunFolder,
     config_of,
     differences,
     digest,
-    problem_bytes,
-    problem_from_bytes,
     read_config,
     read_problem,
     write_run,
@@ -146,29 +141,6 @@ def test_a_file_of_another_version_or_of_something_else_is_refused(
 def test_wrong_types_are_refused(changes: dict[str, Any], message: str, folder: RunFolder) -> None:
     with pytest.raises(CheckpointError, match=rf"written by another version of r2n: .*{message}"):
         read_config(rewritten(folder, **changes))
-
-
-def test_removed_options_are_read_with_their_defaults_and_else_refused(
-    folder: RunFolder, config: RunConfig, toy: Problem
-) -> None:
-    """Runs of the version before have them in `config.json`; their checkpoints have its digest."""
-    options = toy.options.model_dump(mode="json")
-    options["model"] |= {"exclude_self": False, "shared_layers": False, "shared_encoder": "first", "pair": "symmetric"}
-    options["grounding"] |= {"last_width": 0, "prune": True}
-    found = read_config(rewritten(folder, options=options))
-    assert found == config
-    assert found.digest == json.loads(folder.config.read_bytes())["sha256"] != config.digest
-    assert differences(found, config) == []
-    for key, value in (("exclude_self", True), ("shared_layers", True), ("shared_encoder", "each")):
-        other = {**options, "model": options["model"] | {key: value}}
-        message = rf"run has model\.{key} = {json.dumps(value)}, which r2n has no more\n  use the r2n that made the run"
-        with pytest.raises(CheckpointError, match=message):
-            read_config(rewritten(folder, options=other))
-    parts = load(problem_bytes(toy))
-    document = json.loads(bytes(parts[DOCUMENT]))
-    document["options"] = options
-    parts[DOCUMENT] = np.frombuffer(json.dumps(document).encode(), np.uint8)
-    assert problem_from_bytes(save(parts), folder.problem).options == toy.options
 
 
 def flipped(content: bytes, dice: Random) -> bytes:
