@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from operator import itemgetter
 from zlib import crc32
 
 import numpy as np
@@ -26,6 +27,7 @@ FOLDS = 5
 MOST_VALUES = 50  # of a position, each with weights of its own
 MOST_EXAMPLES = 50_000  # of a predicate and a truth
 STRENGTHS = np.logspace(-4, 3, 8)  # C of scikit-learn: the inverse of the penalty
+HALF_STEP = np.sqrt(10)
 NO_CODES = np.zeros(0, np.int64)
 FEWEST = 3  # examples of each truth
 
@@ -344,14 +346,16 @@ def _fitted(
 ) -> tuple[Float[np.ndarray, "inputs classes folds"], Float[np.ndarray, "classes folds"]]:
     """The weights without each fold and with all, and the intercepts; without two classes, the weights are zero.
 
-    `of`: how much each atom counts.
+    `of`: how much each atom counts. The best of `STRENGTHS` by held-out likelihood is compared with half a step to
+    either side.
     """
     from sklearn.linear_model import LogisticRegression  # takes a second to import
 
-    best, shape = -np.inf, (len(csr_array(design.T).indptr) - 1, classes, FOLDS + 1)
-    chosen = np.zeros(shape), _prior(labels, classes)[:, None].repeat(FOLDS + 1, 1)
-    for strength in STRENGTHS:
-        weights, offsets, held_out = np.zeros(shape), chosen[1].copy() * 0, 0.0
+    shape = len(csr_array(design.T).indptr) - 1, classes, FOLDS + 1
+
+    def fit(strength: float) -> tuple[float, float, np.ndarray, np.ndarray]:
+        """The likelihood of what is held out, the strength, the weights and the intercepts."""
+        weights, offsets, held_out = np.zeros(shape), np.zeros((classes, FOLDS + 1)), 0.0
         for fold in range(FOLDS + 1):  # the last fit leaves none out
             rest, own = (folds != fold) | (fold == FOLDS), (folds == fold) & (fold < FOLDS)
             offsets[:, fold] = _prior(labels[rest], classes)
@@ -367,13 +371,15 @@ def _fitted(
                     weights[:, kinds, fold], offsets[kinds, fold] = both.T, starts
             scores = design[own] @ weights[:, :, fold] + offsets[:, fold]
             if classes == 1:
-                held_out -= of[own] @ np.logaddexp(0, np.where(labels[own] == 1, -scores[:, 0], scores[:, 0]))
+                held_out -= float(of[own] @ np.logaddexp(0, np.where(labels[own] == 1, -scores[:, 0], scores[:, 0])))
             else:
                 logs = scores - np.logaddexp.reduce(scores, axis=1, keepdims=True)
-                held_out += of[own] @ logs[np.arange(len(scores)), labels[own]]
-        if held_out > best:
-            best, chosen = held_out, (weights, offsets)
-    return chosen
+                held_out += float(of[own] @ logs[np.arange(len(scores)), labels[own]])
+        return held_out, strength, weights, offsets
+
+    best = max(map(fit, STRENGTHS), key=itemgetter(0))
+    _, _, weights, offsets = max(best, fit(best[1] * HALF_STEP), fit(best[1] / HALF_STEP), key=itemgetter(0))
+    return weights, offsets
 
 
 def _prior(labels: Int64[np.ndarray, " atoms"], classes: int) -> Float[np.ndarray, " classes"]:
