@@ -156,7 +156,7 @@ def _row_coefficients(
     """The coefficients of least log-loss, none of them negative but the intercept, so that a row keeps its order."""
     from scipy.optimize import minimize
 
-    scale = np.maximum(np.sqrt(np.average(features.columns**2, axis=0, weights=weights)), 1e-6)
+    scale = np.maximum(np.sqrt(np.average(features.columns**2, axis=0, weights=np.abs(weights))), 1e-6)
     columns, signs = features.columns / scale, np.where(truth, -1.0, 1.0)
 
     def fit(which: np.ndarray, start: np.ndarray, prior: float) -> np.ndarray:
