@@ -43,6 +43,7 @@ MOST_FACTS = 500  # of a ranking's validation
 FIRST = 10  # others of a row that are all asked: those with the highest logits
 CORRUPTIONS = 20  # of each, at each position
 MOST_UNKNOWN = 4.0  # queries to a validation fact
+PRIOR_OF_SLOPE = 2.0  # of positives alone: the precision of the belief, in labels, that no temperature is needed
 MOST_RANKED = 100  # facts, to see how often the first answer is right
 LEAST_SHARE = 0.5  # of that, the mean probability of right first answers
 MOST_SCORES = 2**28  # where each atom needs complete rows of them: rules that are counted
@@ -95,7 +96,9 @@ def calibrate(run: Run) -> Calibrated | None:
 def _by_prior(run: Run, logits: AtomLogits) -> Calibrated | None:
     """Of predicates with true facts alone: the shift by which as many atoms are true as was assumed; None of others.
 
-    A logit says how probably an atom is true, whether it was labelled or not; of an unlabelled one this is less.
+    A logit says how probably an atom is true, whether it was labelled or not; of an unlabelled one this is less. The
+    validation facts stand for all true atoms, and are taken out of the unlabelled ones, which then stand for all false
+    ones: these give the temperature.
     """
     from scipy.optimize import brentq
 
@@ -104,20 +107,32 @@ def _by_prior(run: Run, logits: AtomLogits) -> Calibrated | None:
     if prior is None or not len(predicates):
         return None
     every = np.concatenate([np.arange(*base.offsets[i : i + 2]) for i in predicates])
-    found = logits(every[~are_among(every, train)])
-    left, farthest = prior * len(every) - (len(every) - len(found)), float(np.abs(found).max(initial=0.0)) + 50.0
-    asked = run.problem.atoms[~closed_atoms(base, run.problem.atoms)]
-    if not 0 < left < len(found) or not are_among(asked, every).all():  # labels of others say more of those
+    unlabelled, facts = every[~are_among(every, train)], run.problem.valid.facts
+    left, asked = prior * len(every) - (len(every) - len(unlabelled)), run.problem.atoms
+    if not 0 < left < len(unlabelled) or not are_among(asked[~closed_atoms(base, asked)], every).all():
         return Calibrated(1.0, 0.0, "", "nothing is labelled false, and the share of true atoms was assumed")
-    labelled = (len(every) - len(found)) / (prior * len(every))
+    words = f"{counted(len(unlabelled), 'unlabelled atom')}, {100 * prior:.3g} % of all atoms assumed to be true"
+    temperature, found, sizes = 1.0, logits(unlabelled), [len(unlabelled), len(facts), len(facts)]
+    if len(facts) >= FEWEST_LABELS:
+        own = logits(facts)
+        fitted = fit_temperature(
+            np.concatenate([found, own, own]),
+            np.repeat([False, False, True], sizes),
+            np.concatenate([unlabelled, facts, facts]),
+            fitted_on=words,
+            compares=True,
+            weights=np.repeat([len(facts) / left, -1.0, prior * len(every) / left], sizes),
+            prior=PRIOR_OF_SLOPE,
+        )
+        temperature = 1.0 if fitted is None else fitted.temperature
+    farthest, labelled = float(np.abs(found).max()) + 50.0 * temperature, 1 - left / (prior * len(every))
 
     def excess(shift: float) -> float:
-        true = expit(found - shift)
+        true = expit((found - shift) / temperature)
         return float((true * (1 - labelled) / (1 - labelled * true)).sum()) - left
 
     shift: Any = brentq(excess, -farthest, farthest)
-    words = f"{counted(len(found), 'unlabelled atom')}, {100 * prior:.3g} % of all atoms assumed to be true"
-    return Calibrated(1.0, shift, words)
+    return Calibrated(temperature, shift, words)
 
 
 def _drawn(run: Run, logits: AtomLogits, *, has_rows: bool) -> tuple[Codes, np.ndarray, np.ndarray, str]:

@@ -259,7 +259,6 @@ def test_where_unlabelled_atoms_are_no_negatives_as_many_are_true_as_is_assumed(
     true = found(run.logits()(np.setdiff1d(every, train)))
     labelled = 2 * len(train) / len(every)  # of the true ones; a true one is unlabelled as often as it is not
     assert (true * (1 - labelled) / (1 - labelled * true)).sum() + len(train) == pytest.approx(len(every) / 2)
-    assert found.temperature == 1.0
     assert str(found).endswith(f"fitted on {len(true)} unlabelled atoms, 50 % of all atoms assumed to be true")
     absurd = replace(run, options=run.options.changed(["training.prior=0.01"]))
     assert "assumed" in fitted(absurd).why_not, "more are labelled than are assumed to be true"
