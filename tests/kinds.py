@@ -1,6 +1,6 @@
 """Generated problems of known truth, one function a kind, and what obvious methods reach on each.
 
-`python -m tests.kinds [KIND ...] [--seeds N]` trains each with the defaults and prints a table: the metric of r2n and
+`python -m tests.kinds [KIND ...] [--seeds N] [--first-seed K]` trains each with the defaults and prints a table: the metric of r2n and
 of each baseline, CPU-seconds, and the error of the printed probabilities (ECE).
 """
 
@@ -737,14 +737,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     every = KINDS | NOISE
     parser.add_argument("kinds", nargs="*", metavar="KIND", help=f"of {', '.join(every)} (default: all)")
-    parser.add_argument("--seeds", type=int, default=1, help="from 0 on (default: 1)")
+    parser.add_argument("--seeds", type=int, default=1, help="how many (default: 1)")
+    parser.add_argument("--first-seed", type=int, default=0, metavar="K", help="seeds count from here (default: 0)")
     parser.add_argument("--untrained", action="store_true", help="the baselines alone")
     given = parser.parse_args(arguments)
     if unknown := set(given.kinds) - every.keys():
         parser.error(f"there is no kind {', '.join(sorted(unknown))}; there are {', '.join(every)}")
     for name in given.kinds or every:
         found = []
-        for seed in range(given.seeds):
+        for seed in range(given.first_seed, given.first_seed + given.seeds):
             kind = every[name](seed)
             measured = None if given.untrained else measure(kind, seed)
             for metric, baselines in kind.compared.items():

@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from jaxtyping import Bool, Float, Int64
+from pyarrow import types
 from scipy.sparse import csr_array, vstack
 
 from r2n.data.records import (
@@ -216,7 +217,8 @@ Vectors = Float[np.ndarray, "rows *shape"]
 class FeatureRows:
     """Rows of features of a source: a constant each, with its text, its vector, or both.
 
-    `labels` is what people call the constants. `empty` marks rows that name a constant and nothing more.
+    `labels` is what people call the constants. `empty` marks rows that name a constant and nothing more. `notes` say
+    which values were read as other ones.
     """
 
     source: str
@@ -228,6 +230,7 @@ class FeatureRows:
     locate: Locate
     faults: tuple[Fault, ...] = ()
     labels: pa.Array | None = None
+    notes: tuple[str, ...] = ()
 
     def without(self, bad: Bool[np.ndarray, " rows"], error: Callable[[int], DataError]) -> "FeatureRows":
         """These rows minus the bad ones, which `error` explains by their row in the source."""
@@ -308,13 +311,13 @@ def feature_rows(
             what = f"the column '{text}' is taken for text, but holds numbers: '{filled[0].as_py()}'"
             hint = f'for numbers write vector = ["{text}"]'
             raise DataError(what, where=records.locate(int(records.rows[np.flatnonzero(~empty)[0]]), column), hint=hint)
-    vectors, error = None, no_constant
+    vectors, error, notes = None, no_constant, ()
     if vector:
-        vectors, without_vector, bad, error = _read_vectors(records, [records.column(name) for name in vector])
+        vectors, without_vector, bad, error, notes = _read_vectors(records, [records.column(name) for name in vector])
         empty = empty | without_vector
     labels = None if label is None else pc.fill_null(pc.cast(records.columns[records.column(label)], pa.string()), "")
     found = (records.source, records.columns[keys], texts, vectors, empty, records.rows, records.locate)
-    return FeatureRows(*found, records.faults, labels).without(bad, error).checked()
+    return FeatureRows(*found, records.faults, labels, notes).without(bad, error).checked()
 
 
 def _is_empty(column: pa.Array) -> np.ndarray:
@@ -329,15 +332,27 @@ def _numbers(cells: Sequence[pa.Array], sql: str) -> pa.Array:
     return pa.chunked_array(table.column(0).chunks, table.schema.field(0).type).combine_chunks()
 
 
-ReadVectors = tuple[np.ndarray, np.ndarray, np.ndarray, Callable[[int], DataError]]
+ReadVectors = tuple[np.ndarray, np.ndarray, np.ndarray, Callable[[int], DataError], tuple[str, ...]]
+AS_NUMBERS = (
+    (r"true$|false$", "CASE lower(trim(t0)) WHEN 'true' THEN 1 WHEN 'false' THEN 0 END", "1 for true and 0 for false"),
+    (r"\d{4}-\d", "epoch(TRY_CAST(trim(t0) AS TIMESTAMP)) / 86400", "days since 1970-01-01"),
+)
+"""Columns of which each cell is such a value (the first by a pattern, all by SQL) are read as numbers."""
 
 
 def _read_vectors(records: Records, columns: list[int]) -> ReadVectors:
-    """The vectors, the rows without any number, the rows that are wrong, and their errors.
+    """The vectors, the rows without any number, the rows that are wrong, their errors, and what was read as a number.
 
     A column holds a number a row, or the only one a list of numbers; wrong are rows with another length or no numbers.
     """
-    cells = [records.columns[column] for column in columns]
+    cells, notes = [records.columns[column] for column in columns], list[str]()
+    for i, column in enumerate(cells):
+        first = next((cell.as_py().strip().lower() for cell in column if cell.is_valid and cell.as_py().strip()), "")
+        for pattern, sql, what in AS_NUMBERS:
+            found = _numbers([column], f"CAST({sql} AS VARCHAR)") if re.match(pattern, first) else column
+            if found is not column and (found.is_valid().to_numpy(zero_copy_only=False) | _is_empty(column)).all():
+                cells[i] = found
+                notes.append(f"'{records.names[columns[i]]}' is read as {what}")
     empty = np.logical_and.reduce([_is_empty(column) for column in cells])
     filled = cells[0].filter(pa.array(~empty))
     are_lists = len(columns) == 1 and len(filled) > 0 and (filled[0].as_py() or "").lstrip().startswith("[")
@@ -367,7 +382,7 @@ def _read_vectors(records: Records, columns: list[int]) -> ReadVectors:
         what = f"a vector of {sizes[at]} numbers, where that at {other} has {width}"
         return DataError(what, where=where, hint="all vectors of a domain have one length")
 
-    return _single_precision(vectors), empty, ~good & ~empty, error
+    return _single_precision(vectors), empty, ~good & ~empty, error, tuple(notes)
 
 
 def _single_precision(vectors: np.ndarray) -> np.ndarray:
@@ -425,14 +440,15 @@ class FeatureTable:
     def from_frame(cls, frame: object, **options: Any) -> "FeatureTable":
         """The features in a pandas, polars or pyarrow table: the first column (or pandas' index) holds the constants.
 
-        Columns of numbers, or one of lists, are the vector, and a column of text is the text.
+        Columns of numbers, booleans and dates, or one of lists, are the vector, and a column of text is the text.
         """
         if source_name(frame) == "pandas.DataFrame" and type(frame.index).__name__ != "RangeIndex":  # pyright: ignore[reportAttributeAccessIssue]
             frame = frame.reset_index()  # pyright: ignore[reportAttributeAccessIssue]
         table = pa.table(frame)
         kinds = dict(zip(table.column_names[1:], table.schema.types[1:], strict=True))
-        vector = [name for name, kind in kinds.items() if pa.types.is_floating(kind) or pa.types.is_integer(kind)]
-        lists = [name for name, kind in kinds.items() if pa.types.is_nested(kind)]
+        numeric = (types.is_floating, types.is_integer, types.is_boolean, types.is_date, types.is_timestamp)
+        vector = [name for name, kind in kinds.items() if any(is_kind(kind) for is_kind in numeric)]
+        lists = [name for name, kind in kinds.items() if types.is_nested(kind)]
         texts = [name for name in kinds if name not in (*vector, *lists)]
         if len(texts) > 1 or len(lists) > 1 or (vector and lists):
             hint = 'give FeatureTable(frame, text="COLUMN", vector=["COLUMN", ...])'
@@ -551,6 +567,7 @@ def read_features(
                 records = read_feature_records(table.source, table.table)
                 rows = feature_rows(records, table.key, table.text, tuple(table.vector), table.label)
             rejected += settle(rows.faults, on_error)
+            notes += [f"features.{name}: {note}" for note in rows.notes]
             features[name] = _of_domain(language, domain, rows, table.missing, mention)
         if (texts := features[name].texts) is not None:
             chosen, why = choose_analyzer(texts)

@@ -156,7 +156,7 @@ def _row_coefficients(
     """The coefficients of least log-loss, none of them negative but the intercept, so that a row keeps its order."""
     from scipy.optimize import minimize
 
-    scale = np.maximum(np.sqrt(np.average(features.columns**2, axis=0, weights=weights)), 1e-6)
+    scale = np.maximum(np.sqrt(np.average(features.columns**2, axis=0, weights=np.abs(weights))), 1e-6)
     columns, signs = features.columns / scale, np.where(truth, -1.0, 1.0)
 
     def fit(which: np.ndarray, start: np.ndarray, prior: float) -> np.ndarray:
@@ -207,6 +207,7 @@ def fit_temperature(
     compares: bool = False,
     may_shift: bool = True,
     weights: Logits | None = None,
+    prior: float = PRIOR,
 ) -> Calibrated | None:
     """As trained, or a temperature of 1 or more, or that and a shift; None where labels are too few.
 
@@ -222,7 +223,7 @@ def fit_temperature(
     own = np.unique(groups, return_inverse=True)[1]
     weights = np.ones(len(logits)) if weights is None else weights
     if compares:
-        return Calibrated(*_least_loss(logits, truth, weights, prior=PRIOR, surest=exp(-MOST_CHANGE)), fitted_on)
+        return Calibrated(*_least_loss(logits, truth, weights, prior=prior, surest=exp(-MOST_CHANGE)), fitted_on)
     trained = weights * _brier(logits, truth, 1.0, 0.0)
     warmer, shifted = (
         weights * _cross_fitted(logits, truth, own, has_shift, weights) for has_shift in (False, may_shift)

@@ -4,13 +4,15 @@ import json
 from collections.abc import Iterator
 from dataclasses import asdict, replace
 from itertools import islice
+from typing import Any
 
 import numpy as np
 import torch
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
+from scipy.special import expit
 
-from r2n.data.herbrand import Codes, HerbrandBase, QueryPattern, are_among
+from r2n.data.herbrand import Codes, HerbrandBase, QueryPattern, are_among, closed_atoms
 from r2n.data.knowledge_base import Evidence
 from r2n.data.problem import TRAIN
 from r2n.errors import CheckpointError, DataError, counted
@@ -40,6 +42,8 @@ FORMAT = 1
 MOST_FACTS = 500  # of a ranking's validation
 FIRST = 10  # others of a row that are all asked: those with the highest logits
 CORRUPTIONS = 20  # of each, at each position
+MOST_UNKNOWN = 4.0  # queries to a validation fact
+PRIOR_OF_SLOPE = 2.0  # of positives alone: the precision of the belief, in labels, that no temperature is needed
 MOST_RANKED = 100  # facts, to see how often the first answer is right
 LEAST_SHARE = 0.5  # of that, the mean probability of right first answers
 MOST_SCORES = 2**28  # where each atom needs complete rows of them: rules that are counted
@@ -51,52 +55,95 @@ HINT = "delete it, and r2n train P --out DIR --resume fits it again; until then 
 def calibrate(run: Run) -> Calibrated | None:
     """The calibration of a trained run; None without labels to fit it on."""
     logits, options = run.logits(), run.options
-    if options.training.prior is not None and (labelled_shares(run.model.base, run.problem.train, 1.0) < 1).any():
-        return Calibrated(1.0, 0.0, "", "nothing is labelled false, and the share of true atoms was assumed")
+    if (by_prior := _by_prior(run, logits)) is not None:
+        return by_prior
     valid = run.problem.queries.get("valid", Evidence.empty())
     if not len(valid):
         return _on_hidden_facts(run, logits)
     words, weights = counted(len(valid), "validation query", "validation queries"), np.ones(len(valid))
     base, train, is_drawn = run.problem.knowledge.base, run.problem.train, bool(valid.truth.all())
-    compares = options.training.compares_facts
+    atoms, truth, compares = valid.atoms, valid.truth, options.training.compares_facts
     has_rows = compares and (logits.full_pass is not None or not logits.model.layers)  # else each atom is grounded
     if is_drawn:
-        valid, weights, words = _drawn(run, logits, has_rows=has_rows)
-    found, hidden = logits(valid.atoms), None
+        atoms, truth, weights, words = _drawn(run, logits, has_rows=has_rows)
+    found, hidden = logits(atoms), None
     reached = found > (-np.inf if logits.model.paths is None else UNREACHED / 2)  # by paths; others have no logit
-    valid, weights, found = Evidence(valid.atoms[reached], valid.truth[reached]), weights[reached], found[reached]
-    groups = query_groups(base, valid.atoms, valid.truth)
-    fitted = fit_temperature(found, valid.truth, groups, fitted_on=words, compares=compares, weights=weights)
-    are_apart = found[valid.truth].min(initial=np.inf) > found[~valid.truth].max(initial=-np.inf)
+    atoms, truth, weights, found = (part[reached] for part in (atoms, truth, weights, found))
+    groups = query_groups(base, atoms, truth)
+    fitted = fit_temperature(found, truth, groups, fitted_on=words, compares=compares, weights=weights)
+    are_apart = found[truth].min(initial=np.inf) > found[~truth & (weights > 0)].max(initial=-np.inf)
     if fitted is None or are_apart:
         hidden = _on_hidden_facts(run, logits)
         fitted = hidden or fitted
         if fitted is not None and not compares:
-            fitted = warmed(fitted, found, valid.truth, groups, fitted_on=words, weights=weights)
+            fitted = warmed(fitted, found, truth, groups, fitted_on=words, weights=weights)
     if is_drawn and fitted is None:
-        too_few = "training asks no corruption of them" if valid.truth.all() else f"{words} are too few"
+        too_few = "training asks no corruption of them" if truth.all() else f"{words} are too few"
         return Calibrated(1.0, 0.0, words, f"the validation queries are all true, and {too_few}")
     if fitted is None:
         return None
     fitted = replace(fitted, on_validation=fitted is not hidden)
     share = _share(run, logits) if has_rows else None
     if fitted.is_as_trained and not fitted.why_not:
-        return replace(unless_contradicted(fitted, found, valid.truth, weights, words), share=share)
+        return replace(unless_contradicted(fitted, found, truth, weights, words), share=share)
     if has_rows and fitted is not hidden:
-        features = row_features(logits, valid.atoms, found, base, train.facts)
-        fitted = replace(fitted, by_rows=fit_in_rows(features, valid.truth, groups, weights))
-    fitted = _in_bounds(fitted, run, logits, valid.facts) if is_drawn else fitted
+        features = row_features(logits, atoms, found, base, train.facts)
+        fitted = replace(fitted, by_rows=fit_in_rows(features, truth, groups, weights))
+    fitted = _in_bounds(fitted, run, logits, atoms[truth]) if is_drawn else fitted
     return replace(fitted, share=share)
 
 
-def _drawn(run: Run, logits: AtomLogits, *, has_rows: bool) -> tuple[Evidence, np.ndarray, str]:
-    """True validation facts, with atoms that are taken for false, the weights of all, and words for them."""
-    codes, share = (_with_candidates if has_rows else _with_corruptions)(run, logits)
-    asked, back = np.unique(codes, return_inverse=True)
-    truth, stands_for = np.isin(asked, run.problem.valid.atoms), np.bincount(back, share, len(asked))
+def _by_prior(run: Run, logits: AtomLogits) -> Calibrated | None:
+    """Of predicates with true facts alone: the shift by which as many atoms are true as was assumed; None of others.
+
+    A logit says how probably an atom is true, whether it was labelled or not; of an unlabelled one this is less. The
+    validation facts stand for all true atoms, and are taken out of the unlabelled ones, which then stand for all false
+    ones: these give the temperature.
+    """
+    from scipy.optimize import brentq
+
+    base, train, prior = run.problem.knowledge.base, run.problem.train.facts, run.options.training.prior
+    predicates = np.flatnonzero(labelled_shares(base, run.problem.train, 1.0) < 1)
+    if prior is None or not len(predicates):
+        return None
+    every = np.concatenate([np.arange(*base.offsets[i : i + 2]) for i in predicates])
+    unlabelled, facts = every[~are_among(every, train)], run.problem.valid.facts
+    left, asked = prior * len(every) - (len(every) - len(unlabelled)), run.problem.atoms
+    if not 0 < left < len(unlabelled) or not are_among(asked[~closed_atoms(base, asked)], every).all():
+        return Calibrated(1.0, 0.0, "", "nothing is labelled false, and the share of true atoms was assumed")
+    words = f"{counted(len(unlabelled), 'unlabelled atom')}, {100 * prior:.3g} % of all atoms assumed to be true"
+    temperature, found, sizes = 1.0, logits(unlabelled), [len(unlabelled), len(facts), len(facts)]
+    if len(facts) >= FEWEST_LABELS:
+        own = logits(facts)
+        fitted = fit_temperature(
+            np.concatenate([found, own, own]),
+            np.repeat([False, False, True], sizes),
+            np.concatenate([unlabelled, facts, facts]),
+            fitted_on=words,
+            compares=True,
+            weights=np.repeat([len(facts) / left, -1.0, prior * len(every) / left], sizes),
+            prior=PRIOR_OF_SLOPE,
+        )
+        temperature = 1.0 if fitted is None else fitted.temperature
+    farthest, labelled = float(np.abs(found).max()) + 50.0 * temperature, 1 - left / (prior * len(every))
+
+    def excess(shift: float) -> float:
+        true = expit((found - shift) / temperature)
+        return float((true * (1 - labelled) / (1 - labelled * true)).sum()) - left
+
+    shift: Any = brentq(excess, -farthest, farthest)
+    return Calibrated(temperature, shift, words)
+
+
+def _drawn(run: Run, logits: AtomLogits, *, has_rows: bool) -> tuple[Codes, np.ndarray, np.ndarray, str]:
+    """True validation facts, and atoms that are taken for false: codes, labels, weights, and words for them."""
+    codes, truth, share = (_with_candidates if has_rows else _with_corruptions)(run, logits)
+    labels, back = np.unique(2 * codes + truth, return_inverse=True)
+    asked, truth, stands_for = labels // 2, labels % 2 == 1, np.bincount(back, share, len(labels))
     facts, (noun, of) = int(truth.sum()), ("candidate", "their rows") if has_rows else ("corruption", "them")
-    words = f"{counted(facts, 'validation fact')} and {counted(len(asked) - facts, noun)} of {of}"
-    return Evidence(asked, truth), stands_for / (stands_for[truth].mean() if truth.any() else 1.0), words
+    others = len(np.setdiff1d(asked, asked[truth]))
+    words = f"{counted(facts, 'validation fact')} and {counted(others, noun)} of {of}"
+    return asked, truth, stands_for / (stands_for[truth].mean() if truth.any() else 1.0), words
 
 
 def _in_bounds(fitted: Calibrated, run: Run, logits: AtomLogits, facts: Codes) -> Calibrated:
@@ -143,8 +190,9 @@ def query_groups(base: HerbrandBase, atoms: Codes, truth: np.ndarray) -> np.ndar
     return np.where(is_large, constants + first[:, 0], group)
 
 
-def _with_corruptions(run: Run, logits: AtomLogits) -> tuple[Codes, np.ndarray]:
-    """Validation facts and those of their corruptions that training would ask, with for how many atoms each stands.
+def _with_corruptions(run: Run, logits: AtomLogits) -> tuple[Codes, np.ndarray, np.ndarray]:
+    """Validation facts and those of their corruptions that training would ask: codes, labels, and for how many atoms
+    each stands.
 
     Corruptions are drawn, none twice, and stand for a share of all candidates; a fact stands for one atom. Those of a
     reciprocal, which is asked at the last position, are those of its predicate at the first.
@@ -163,11 +211,12 @@ def _with_corruptions(run: Run, logits: AtomLogits) -> tuple[Codes, np.ndarray]:
             atoms += [some.facts, some.atoms.ravel()]
             weights += [np.ones(len(some.facts)), np.full(some.atoms.size, len(members) / some.atoms.shape[1])]
     codes, share = np.concatenate(atoms), np.concatenate(weights)
-    return codes[codes >= 0], share[codes >= 0]
+    return codes[codes >= 0], np.isin(codes, valid)[codes >= 0], share[codes >= 0]
 
 
-def _rows_of_facts(run: Run, logits: AtomLogits, most: int) -> Iterator[tuple[Codes, np.ndarray, np.ndarray]]:
-    """The candidates of some validation facts' rows that are not known, their logits, and which are validation facts.
+def _rows_of_facts(run: Run, logits: AtomLogits, most: int) -> Iterator[tuple[Codes, np.ndarray, np.ndarray, int]]:
+    """The candidates of some validation facts' rows that are not known, their logits, which are validation facts, and
+    how many of these facts the row was drawn for.
 
     The rows are those that training would compare, but of both positions where there are reciprocals.
     """
@@ -179,29 +228,37 @@ def _rows_of_facts(run: Run, logits: AtomLogits, most: int) -> Iterator[tuple[Co
             for position in asked_positions(None if options.grounding.reciprocal else positions, len(base.shapes[i])):
                 pattern = QueryPattern.from_base(base, i, position)
                 own = part[slice(*np.searchsorted(part, pattern.bounds))]
-                for row in np.unique(pattern.located(own)[0]):
+                for row, facts_of_row in zip(*np.unique(pattern.located(own)[0], return_counts=True), strict=True):
                     codes = row + pattern.stride * np.arange(pattern.candidates)
                     is_open = ~are_among(codes, known)
                     scores = row_scores(logits, pattern, np.array([row]))[0].astype(np.float64)
-                    yield codes[is_open], scores[is_open], are_among(codes[is_open], valid)
+                    yield codes[is_open], scores[is_open], are_among(codes[is_open], valid), int(facts_of_row)
 
 
-def _with_candidates(run: Run, logits: AtomLogits) -> tuple[Codes, np.ndarray]:
-    """Validation facts and candidates of their rows, with for how many each stands.
+def _with_candidates(run: Run, logits: AtomLogits) -> tuple[Codes, np.ndarray, np.ndarray]:
+    """Validation facts and candidates of their rows: codes, labels, and for how many each stands.
 
     Of each row these are all validation facts, those with the highest logits (`FIRST`), and some of the others.
+
+    A row is drawn for one fact. Its other candidates are unlabelled: if the splits were drawn at random, for each one
+    that is a validation fact there are as many true ones on average as there are queries to validation facts
+    (`unknown`). So each other validation fact stands for that many true atoms, and for as many fewer false ones.
     """
     generator, widest = np.random.default_rng(0), _widest(run.problem.knowledge.base)
-    atoms, weights = [np.zeros(0, np.int64)], [np.zeros(0)]
+    atoms, labels, weights = [np.zeros(0, np.int64)], [np.zeros(0, bool)], [np.zeros(0)]
     most = min(MOST_FACTS, MOST_SCORES // (2 * (FIRST + CORRUPTIONS) * widest))
-    for codes, scores, truth in _rows_of_facts(run, logits, most):
-        false = np.flatnonzero(~truth)[np.argsort(-scores[~truth], kind="stable")]
-        some = generator.permutation(false[FIRST:])[:CORRUPTIONS]
-        chosen = [np.flatnonzero(truth), false[:FIRST], some]
-        atoms += [codes[part] for part in chosen]
-        shares = (1.0, 1.0, len(false[FIRST:]) / max(1, len(some)))
-        weights += [np.full(len(part), share) for part, share in zip(chosen, shares, strict=True)]
-    return np.concatenate(atoms), np.concatenate(weights)
+    queries = np.concatenate([part.facts for part in run.problem.queries.values()])
+    unknown = min(MOST_UNKNOWN, len(np.unique(queries)) / max(1, len(run.problem.valid.facts)))
+    for codes, scores, truth, drawn_for in _rows_of_facts(run, logits, most):
+        false, own = np.flatnonzero(~truth)[np.argsort(-scores[~truth], kind="stable")], np.flatnonzero(truth)
+        some, others = generator.permutation(false[FIRST:])[:CORRUPTIONS], len(own) - 1
+        share, rest = drawn_for / max(1, len(own)), len(false[FIRST:]) / max(1, len(some))
+        parts = [(own, True, share * (1 + unknown * others)), (own, False, -share * (unknown - 1) * others)]
+        for part, label, weight in (*parts, (false[:FIRST], False, drawn_for), (some, False, drawn_for * rest)):
+            atoms.append(codes[part])
+            labels.append(np.full(len(part), label))
+            weights.append(np.full(len(part), float(weight)))
+    return np.concatenate(atoms), np.concatenate(labels), np.concatenate(weights)
 
 
 def _widest(base: HerbrandBase) -> int:
@@ -211,7 +268,7 @@ def _widest(base: HerbrandBase) -> int:
 def _share(run: Run, logits: AtomLogits) -> float | None:
     """The temperature of rows at which their validation facts are likeliest; other such facts are no candidates."""
     most = min(MOST_FACTS, MOST_SCORES // (2 * _widest(run.problem.knowledge.base)))
-    rows = ((scores, truth) for _, scores, truth in _rows_of_facts(run, logits, most) if not truth.all())
+    rows = ((scores, truth) for _, scores, truth, _ in _rows_of_facts(run, logits, most) if not truth.all())
     return fit_share(
         [(np.append(scores[~truth], own), int((~truth).sum())) for scores, truth in rows for own in scores[truth]]
     )

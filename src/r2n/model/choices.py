@@ -1,6 +1,6 @@
 """Options that nobody set, chosen from the data with a reason."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,7 +29,19 @@ MANY_FACTS_A_CONSTANT = 5  # above, three steps along paths reach far enough
 MANY_FACTS = 50_000  # and so many a constant: some atoms of a query go on along paths, not all
 FACTS_A_MINUTE = 10_000  # of a training along paths, if nobody says how long it may take
 FEWEST_MINUTES, MOST_MINUTES = 0.1, 20.0
-SETTLING = frozenset(["loss", "negatives", "batches", "hiding", "layers", "evidence_input", "rules", "regularisation"])
+Needed = Mapping[str, tuple[object, ...]]
+"""Options with the values that a recipe goes with; if another one is set, the recipe is not chosen."""
+BY_ROWS: Needed = {
+    "model.reasoner": ("none",), "model.layers": (0,), "model.rules": ("counted",), "model.evidence_input": ("off",),
+    "training.loss": ("softmax", "full-softmax"), "training.negatives": (None,), "training.batches": (None,),
+    "training.hiding": (0,), "training.regularisation": ("off",),
+}  # fmt: skip
+BY_ATTRIBUTES: Needed = {
+    "model.input": ("regression",), "model.reasoner": ("mean-field", "none"), "model.rules": ("layers",),
+    "model.evidence_input": ("add",), "model.input_score": (True,), "model.aggregation": (), "model.output": (),
+    "model.residual": (False,), "training.loss": ("bce",), "training.batches": (None,),
+    "training.regularisation": ("off",),
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,10 +158,20 @@ def _withdrawn(problem: Problem, options: Options, choices: list[Choice]) -> lis
     return choices
 
 
+def _contradicts(options: Options, needed: Needed) -> bool:
+    """Whether an option is set to what a recipe does not go with."""
+    for name, values in needed.items():
+        section, _, key = name.partition(".")
+        part = getattr(options, section)
+        if key in part.model_fields_set and getattr(part, key) not in values:
+            return True
+    return False
+
+
 def _asks_for_rows(problem: Problem, options: Options) -> bool:
     """Whether this is a large graph with true queries alone, and no option says how facts are asked or answered."""
-    knowledge, settled = problem.knowledge, options.training.model_fields_set | options.model.model_fields_set
-    if settled & SETTLING or (options.model.reasoner != "none" and "reasoner" in settled):
+    knowledge = problem.knowledge
+    if _contradicts(options, BY_ROWS):
         return False
     if not problem.queries or not all(queries.truth.all() for queries in problem.queries.values()):
         return False
@@ -302,9 +324,6 @@ def _for_labels(problem: Problem, options: Options, *, has_encoders: bool) -> It
         yield Choice("grounding.strategy", *chosen_strategy(store, asked, options.grounding, atoms, believes=believes))
 
 
-ATTRIBUTE_OPTIONS = frozenset(
-    ["input", "layers", "reasoner", "aggregation", "residual", "evidence_input", "input_score", "dim"]
-) | {"rules", "output"}
 PRIOR = 0.5  # the share of true atoms of a predicate without false ones
 PRECISION = 2.0  # of the belief, in labels, that a rule has no weight
 MOST_VALUES = 50  # constants that a functional predicate gives to others
@@ -317,10 +336,7 @@ def _reads_off_attributes(problem: Problem, options: Options, *, of_pairs: bool 
     A vector that is learned for a constant has then nothing to learn from but the label that it is asked for.
     """
     knowledge, base = problem.knowledge, problem.knowledge.base
-    settled = options.model.model_fields_set & ATTRIBUTE_OPTIONS or options.training.model_fields_set & (
-        SETTLING | {"optimiser", "learning_rate", "batch_size"}
-    )
-    if settled or any(rule.is_implicit for rule in knowledge.theory.rules):
+    if _contradicts(options, BY_ATTRIBUTES) or any(rule.is_implicit for rule in knowledge.theory.rules):
         return False
     asked = base.predicates(problem.atoms[~closed_atoms(base, problem.atoms)])
     described = {name for name, features in knowledge.features.items() if len(features)}
@@ -347,9 +363,12 @@ def _for_attributes(problem: Problem, options: Options) -> Iterator[Choice]:
     yield Choice("model.input", "regression", why)
     base, evidence, reason = problem.knowledge.base, problem.knowledge.evidence, None
     asked = base.predicates(problem.atoms[~closed_atoms(base, problem.atoms)])
+    is_settled = bool(options.model.model_fields_set & {"reasoner", "layers"})
     if not problem.knowledge.theory.rules:
         reason = "there is no rule"
-    elif {predicate.name for predicate in asked} <= decided_predicates(problem):
+    elif is_settled and not options.model.has_layers:
+        reason = "there is no reasoning layer"
+    elif not is_settled and {predicate.name for predicate in asked} <= decided_predicates(problem):
         reason = "the regression counts how many ground clauses decide each atom"
     if reason is not None:
         yield Choice("model.reasoner", "none", reason)

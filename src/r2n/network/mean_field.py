@@ -9,6 +9,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from r2n.logic.formula import Formula
+from r2n.logic.language import Language
 from r2n.logic.theory import Rule
 from r2n.network.scatter import Incidence
 
@@ -48,18 +49,26 @@ def fuzzy_truth(formula: Formula, truths: Float[Tensor, "*batch positions"], t_n
 class MeanField(nn.Module):
     """One step of mean-field inference: from the atoms' probabilities to messages, and to new probabilities.
 
-    A ground rule g of rule j sends to an atom w_j (P(g holds | the atom is true) - P(g holds | it is false)), by the
-    present probabilities of its other atoms, as if they were independent. An atom's log-odds are its own logit and the
-    sum of what it receives.
+    A ground rule g of rule j says e = P(g holds | the atom is true) - P(g holds | it is false) of an atom, by the
+    present probabilities of its other atoms, as if they were independent. It sends w_j (e - e'), where e' is the same
+    with the other open atoms as probable as the learned references of their predicates: what is as probable as usual
+    says nothing. If no other atom is open, it sends w_j e. An atom's log-odds are its own logit and the sum of what it
+    receives.
     """
 
     isolated, residual, is_over_grids, rule_embedding = "zero", False, False, None
+    predicates: Tensor
 
-    def __init__(self, rules: Sequence[Rule]) -> None:
-        """A weight for each rule: at first its own in the theory, else zero."""
+    def __init__(self, rules: Sequence[Rule], language: Language) -> None:
+        """A weight for each rule, at first its own in the theory, else zero; a reference for each open predicate."""
         super().__init__()
         self.formulas = [rule.formula for rule in rules]
         self.weights = nn.Parameter(torch.tensor([rule.weight or 0.0 for rule in rules]))
+        number = {part.name: i for i, part in enumerate(part for part in language.predicates if not part.closed)}
+        self.reference = nn.Parameter(torch.zeros(len(number)))  # log-odds
+        numbers = [torch.tensor([number.get(atom.predicate, -1) for atom in rule.atoms]) for rule in rules]
+        padded = nn.utils.rnn.pad_sequence(numbers, batch_first=True) if rules else torch.zeros(0, 0)
+        self.register_buffer("predicates", padded, persistent=False)
 
     def forward(
         self, atoms: State, incidence: Incidence, *, rule_embeddings: bool = False
@@ -70,12 +79,20 @@ class MeanField(nn.Module):
         if not incidence.rules:
             return atoms, []
         arrived = [
-            rule.index.sum_at_atoms((weight * _effects(formula, rule.index.at_rules(slots).squeeze(-1))).unsqueeze(-1))
-            for formula, weight, rule, slots in zip(
-                self.formulas, self.weights.unbind(), incidence.rules, incidence.at_slots(truths), strict=True
+            rule.index.sum_at_atoms((weight * self._said(j, rule.index.at_rules(slots).squeeze(-1))).unsqueeze(-1))
+            for j, (weight, rule, slots) in enumerate(
+                zip(self.weights.unbind(), incidence.rules, incidence.at_slots(truths), strict=True)
             )
         ]
         return torch.stack([own, incidence.sum_at_atoms(arrived).squeeze(1), known], dim=1), []
+
+    def _said(self, rule: int, truths: Float[Tensor, "ground_rules positions"]) -> Tensor:
+        """The effects of a rule's ground rules at each position, without what is expected of other open atoms."""
+        effects, numbers = _effects(self.formulas[rule], truths), self.predicates[rule, : truths.shape[1]]
+        is_open = numbers >= 0
+        expected = torch.where(is_open, torch.sigmoid(self.reference)[numbers.clamp(min=0)], truths)
+        has_others = is_open.sum() > is_open.long()
+        return torch.where(has_others, effects - _effects(self.formulas[rule], expected), effects)
 
 
 def _effects(formula: Formula | None, truths: Float[Tensor, "ground_rules positions"]) -> Tensor:

@@ -69,7 +69,7 @@ class R2N(nn.Module):
         check_evidence_is_read(options)
         dim = options.dim
         has_layers = options.has_layers and (options.rules != "counted" or bool(rules))
-        layers = make_layers(rules, options) if has_layers else []
+        layers = make_layers(rules, base.language, options) if has_layers else []
         self.is_mean_field = has_layers and options.reasoner == "mean-field"
         belief_input = nn.Linear(1, dim) if has_layers and options.reasoner == "fgnn" else None  # drawn before outputs
         self.base, self.constants, self.atom_embedding, self.counted = base, constants, atom_embedding, counted

@@ -10,6 +10,7 @@ from torch import Tensor, nn, relu
 from torch.nn.functional import dropout, embedding, linear
 
 from r2n.components import aggregations
+from r2n.logic.language import Language
 from r2n.logic.theory import Rule
 from r2n.network.grid import Atoms, DenseGrid, Grid, GridAtoms, RuleBox, row_dropout
 from r2n.network.mean_field import MeanField
@@ -269,10 +270,12 @@ def _divided(sums: Tensor, divisor: Tensor | None) -> Tensor:
     return sums if divisor is None else sums / divisor.unsqueeze(1)
 
 
-def make_layers(rules: Sequence[Rule], options: ModelOptions) -> list[ReasoningLayer] | list[MeanField]:
+def make_layers(
+    rules: Sequence[Rule], language: Language, options: ModelOptions
+) -> list[ReasoningLayer] | list[MeanField]:
     """The reasoning layers; all steps of the reasoner `mean-field` are one module."""
     if options.reasoner == "mean-field":
-        return [MeanField(rules)] * options.layers
+        return [MeanField(rules, language)] * options.layers
     return [make_layer(rules, options) for _ in range(options.layers)]
 
 

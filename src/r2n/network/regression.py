@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from operator import itemgetter
 from zlib import crc32
 
 import numpy as np
@@ -26,6 +27,7 @@ FOLDS = 5
 MOST_VALUES = 50  # of a position, each with weights of its own
 MOST_EXAMPLES = 50_000  # of a predicate and a truth
 STRENGTHS = np.logspace(-4, 3, 8)  # C of scikit-learn: the inverse of the penalty
+HALF_STEP = np.sqrt(10)
 NO_CODES = np.zeros(0, np.int64)
 FEWEST = 3  # examples of each truth
 
@@ -92,6 +94,7 @@ class Regression(AtomEmbedding):
         self.shift = nn.Parameter(torch.zeros(count), requires_grad=options.has_layers)
         self.channels = nn.ModuleList(channels)
         names, labelled = language.constants, knowledge.training_first_constants
+        self.labelled = knowledge.training_constants
         for predicate in language.predicates:
             if predicate.arity == 1 and not predicate.closed and not len(knowledge.false_facts(predicate)):
                 labelled = np.union1d(labelled, language.members(predicate.domains[0]))  # all others are asked as false
@@ -239,8 +242,9 @@ class Regression(AtomEmbedding):
     def fit(self, base: HerbrandBase, true: Codes, false: Codes, queries: Codes = NO_CODES) -> None:
         """Fit the weights to the atoms that training asks for; held-out loss chooses the penalty.
 
-        Ground clauses are counted twice for each atom: without its own label, and without all labels of its part. As
-        many of the `queries` have a first constant that training labels, as much does the first way weigh.
+        Ground clauses are counted up to three times for each atom: without its own label, without all labels of its
+        part, and without any. These ways weigh as many of the `queries` as have a first constant that training
+        labels, another one, and none.
         """
         dice = np.random.default_rng(0)
         bounds = [np.searchsorted(part, base.offsets) for part in (true, false)]
@@ -254,30 +258,37 @@ class Regression(AtomEmbedding):
             empty = torch.full((len(labels),), index)
             (block,) = self.collate(empty, torch.from_numpy(arguments), ConstantEmbedding(0, 1, dropout=0.0)).blocks
             design, weights = self._design(block), np.ones(len(labels))
-            asked = queries[(queries >= base.offsets[index]) & (queries < base.offsets[index + 1])]
-            share = float((self.fold_of[base.decode(asked)[1][:, 0]] < FOLDS).float().mean()) if len(asked) else 0.5
-            if index in self.decided and share < 1:
-                hidden = self._without_own_part(block, base.encode(base.language.predicates[index], arguments))
-                design = csr_array(vstack([design, self._design(hidden)], format="csr"))
-                twice = {name: getattr(block, name).repeat(2) for name in ("atoms", "values", "folds")}
-                block = replace(block, **twice)
-                labels, weights = np.tile(labels, 2), np.repeat([share, 1 - share], len(labels))
+            if index in self.decided:
+                codes = base.encode(base.language.predicates[index], arguments)
+                asked = queries[(queries >= base.offsets[index]) & (queries < base.offsets[index + 1])]
+                shares = self._shares(base.decode(asked)[1][:, : arguments.shape[1]])
+                views = [self._hidden(block, codes, way) for way, share in enumerate(shares) if share]
+                design = csr_array(vstack([self._design(view) for view in views], format="csr"))
+                many = {name: getattr(block, name).repeat(len(views)) for name in ("atoms", "values", "folds")}
+                block, weights = replace(block, **many), np.repeat([share for share in shares if share], len(labels))
+                labels = np.tile(labels, len(views))
             self._fit_predicate(block, design, labels, weights)
 
-    def _without_own_part(self, block: Block, codes: Codes) -> Block:
-        """The same atoms, with the ground clauses that are left without any label of the first constants of a part."""
+    def _shares(self, asked: Int64[np.ndarray, "atoms positions"]) -> list[float]:
+        """Of queries, the shares of those whose first constant training labels, another one alone, and none."""
+        if not len(asked):
+            return [0.5, 0.5, 0.0]
+        first = self.fold_of[torch.from_numpy(asked[:, 0])].numpy() < FOLDS
+        some = first | np.isin(asked, self.labelled).any(axis=1)
+        return [float(part.mean()) for part in (first, some & ~first, ~some)]
+
+    def _hidden(self, block: Block, codes: Codes, way: int) -> Block:
+        """The same atoms with fewer ground clauses: 0, none fewer; 1, those without labels of the first constants of
+        the atom's part; 2, those without any label.
+        """
         decided, counts = self.decided[block.predicate], block.inputs[-1].clone()
         knowledge, folds = decided.knowledge, block.folds.numpy()
-        evidence = knowledge.evidence
-        fold_of_label = np.where(
-            closed_atoms(knowledge.base, evidence.atoms),
-            -1,
-            self.fold_of[knowledge.base.decode(evidence.atoms)[1][:, 0]].numpy(),
-        )
-        for fold in range(FOLDS):
-            kept = fold_of_label != fold
+        evidence, base = knowledge.evidence, knowledge.base
+        is_open = ~closed_atoms(base, evidence.atoms)
+        fold_of_label = self.fold_of[base.decode(evidence.atoms)[1][:, 0]].numpy()
+        for fold in range(FOLDS) if way else ():
+            kept, own = ~(is_open & ((way == 2) | (fold_of_label == fold))), folds == fold
             known = replace(knowledge, evidence=Evidence(evidence.atoms[kept], evidence.truth[kept]))
-            own = folds == fold
             counts[own] = torch.from_numpy(DecidedAtoms(known, decided.predicate).counts(codes[own]))
         return replace(block, inputs=(*block.inputs[:-1], counts))
 
@@ -344,14 +355,16 @@ def _fitted(
 ) -> tuple[Float[np.ndarray, "inputs classes folds"], Float[np.ndarray, "classes folds"]]:
     """The weights without each fold and with all, and the intercepts; without two classes, the weights are zero.
 
-    `of`: how much each atom counts.
+    `of`: how much each atom counts. The best of `STRENGTHS` by held-out likelihood is compared with half a step to
+    either side.
     """
     from sklearn.linear_model import LogisticRegression  # takes a second to import
 
-    best, shape = -np.inf, (len(csr_array(design.T).indptr) - 1, classes, FOLDS + 1)
-    chosen = np.zeros(shape), _prior(labels, classes)[:, None].repeat(FOLDS + 1, 1)
-    for strength in STRENGTHS:
-        weights, offsets, held_out = np.zeros(shape), chosen[1].copy() * 0, 0.0
+    shape = len(csr_array(design.T).indptr) - 1, classes, FOLDS + 1
+
+    def fit(strength: float) -> tuple[float, float, np.ndarray, np.ndarray]:
+        """The likelihood of what is held out, the strength, the weights and the intercepts."""
+        weights, offsets, held_out = np.zeros(shape), np.zeros((classes, FOLDS + 1)), 0.0
         for fold in range(FOLDS + 1):  # the last fit leaves none out
             rest, own = (folds != fold) | (fold == FOLDS), (folds == fold) & (fold < FOLDS)
             offsets[:, fold] = _prior(labels[rest], classes)
@@ -367,13 +380,15 @@ def _fitted(
                     weights[:, kinds, fold], offsets[kinds, fold] = both.T, starts
             scores = design[own] @ weights[:, :, fold] + offsets[:, fold]
             if classes == 1:
-                held_out -= of[own] @ np.logaddexp(0, np.where(labels[own] == 1, -scores[:, 0], scores[:, 0]))
+                held_out -= float(of[own] @ np.logaddexp(0, np.where(labels[own] == 1, -scores[:, 0], scores[:, 0])))
             else:
                 logs = scores - np.logaddexp.reduce(scores, axis=1, keepdims=True)
-                held_out += of[own] @ logs[np.arange(len(scores)), labels[own]]
-        if held_out > best:
-            best, chosen = held_out, (weights, offsets)
-    return chosen
+                held_out += float(of[own] @ logs[np.arange(len(scores)), labels[own]])
+        return held_out, strength, weights, offsets
+
+    best = max(map(fit, STRENGTHS), key=itemgetter(0))
+    _, _, weights, offsets = max(best, fit(best[1] * HALF_STEP), fit(best[1] / HALF_STEP), key=itemgetter(0))
+    return weights, offsets
 
 
 def _prior(labels: Int64[np.ndarray, " atoms"], classes: int) -> Float[np.ndarray, " classes"]:

@@ -271,6 +271,26 @@ def test_bad_rows_are_named(case: dict[str, Any], tmp_path: Path) -> None:
     assert caught.value.where.excerpt == case["table"].split("\n")[case["line"] - 1]
 
 
+def test_booleans_and_dates_are_numbers(tmp_path: Path) -> None:
+    """They were text beside numbers, so that a table with one of each was refused."""
+    days, path = pa.array([18262, 18263, 18264], pa.date32()), tmp_path / "papers.csv"
+    frame = pa.table({"n": list(TITLES), "pages": [30, 40, 50], "open": [True, False, False], "out": days})
+    rows = ("p1,30,True,2020-01-01", "p2,40,FALSE,2020-01-02T00:00:00", "p3,50,false,2020-01-03")
+    path.write_text("\n".join(["n,pages,open,out", *rows]))
+    for table in (frame, FeatureTable(path, vector=["pages", "open", "out"])):
+        found = problem({"paper": table})
+        vectors = found.knowledge.features["paper"].vectors
+        assert vectors is not None
+        assert vectors.tolist() == [[30.0, 1.0, 18262.0], [40.0, 0.0, 18263.0], [50.0, 0.0, 18264.0]]
+        assert found.report.notes[-2:] == (
+            "features.paper: 'open' is read as 1 for true and 0 for false",
+            "features.paper: 'out' is read as days since 1970-01-01",
+        )
+    path.write_text(path.read_text().replace("2020-01-03", "soon"))
+    with pytest.raises(DataError, match="'2020-01-01' in column 'out' is no number"):
+        of_papers(FeatureTable(path, vector=["pages", "out"]))
+
+
 def test_a_table_without_rows_has_no_vectors(tmp_path: Path) -> None:
     vectors = read("name,x,y\n", tmp_path, vector=("x", "y")).vectors
     assert vectors is not None

@@ -202,9 +202,9 @@ def test_corruptions_stand_for_all_candidates(reciprocal: bool, toy: Problem, mo
     changes = ("grounding.reciprocal=true", "training.corrupted_positions=[-1]")
     some = changes if reciprocal else ("training.corrupted_positions=[0, 1]",)
     run = trained(with_queries(toy, valid=valid), "training.epochs=1", *some)
-    asked, weights, _ = calibration._drawn(run, run.logits(), has_rows=False)
-    assert weights[asked.truth].tolist() == [1.0, 1.0]
-    false = 2 * weights[~asked.truth]  # a fact is asked twice, once a position
+    _, truth, weights, _ = calibration._drawn(run, run.logits(), has_rows=False)
+    assert weights[truth].tolist() == [1.0, 1.0]
+    false = 2 * weights[~truth]  # a fact is asked twice, once a position
     assert set(np.round(false, 6)) <= {16 / 5, 1.0, 16 / 5 + 1}, "five of sixteen towns, all valleys, or both"
     assert (false > 1).sum() <= 10
 
@@ -244,17 +244,24 @@ def test_facts_that_are_not_corrupted_tell_no_calibration() -> None:
     assert str(calibrate(run)) == f"as trained, not calibrated: {why}"
 
 
-def test_where_unlabelled_atoms_are_no_negatives_nothing_is_calibrated() -> None:
+def test_where_unlabelled_atoms_are_no_negatives_as_many_are_true_as_is_assumed() -> None:
     problem = items(only_true=True)
     valid = Evidence(problem.valid.atoms[problem.valid.truth], np.ones(int(problem.valid.truth.sum()), bool))
     problem = replace(problem, queries={**problem.queries, "valid": valid})
     run = prepare_run(problem, choose_options(problem, problem.options.changed(["training.epochs=2"]))[0])
     assert len(list(run.trainer)) == 2
-    found = calibrate(run)
-    assert run.options.training.prior is not None
-    assert found is not None
-    assert found.is_as_trained
-    assert "assumed" in found.why_not
+    found = fitted(run)
+    base = problem.knowledge.base
+    index = base.language.predicate_index("good")
+    every = np.arange(*base.offsets[index : index + 2])
+    train = np.intersect1d(problem.train.facts, every)
+    assert run.options.training.prior == 0.5
+    true = found(run.logits()(np.setdiff1d(every, train)))
+    labelled = 2 * len(train) / len(every)  # of the true ones; a true one is unlabelled as often as it is not
+    assert (true * (1 - labelled) / (1 - labelled * true)).sum() + len(train) == pytest.approx(len(every) / 2)
+    assert str(found).endswith(f"fitted on {len(true)} unlabelled atoms, 50 % of all atoms assumed to be true")
+    absurd = replace(run, options=run.options.changed(["training.prior=0.01"]))
+    assert "assumed" in fitted(absurd).why_not, "more are labelled than are assumed to be true"
 
 
 def test_what_makes_right_answers_improbable_is_not_published(staff_run: Run) -> None:
@@ -296,6 +303,32 @@ BY_ROWS = (
 def model_of(problem: Problem) -> Model:
     run = trained(problem, *BY_ROWS)
     return Model.from_run(run, fitted(run))
+
+
+def test_candidates_are_not_all_taken_for_false_where_queries_are_true(monkeypatch: pytest.MonkeyPatch) -> None:
+    """There are twice as many test queries as validation queries: three times as many others are true as are known."""
+    monkeypatch.setattr(calibration, "MOST_FACTS", 10_000)
+    dice, splits = np.random.default_rng(0), dict[str, list[tuple[str, str, str]]](train=[], valid=[], test=[])
+    for row in range(1500):
+        for column in dice.choice(6, 3, replace=False).tolist():
+            splits[dice.choice(["train", "valid", "test"], p=[0.4, 0.2, 0.4])].append(("p", f"a{row}", f"b{column}"))
+    problem = Problem.from_facts(
+        splits["train"],
+        theory="domain a, b\npredicate p(a, b)\n",
+        queries={part: splits[part] for part in ("valid", "test")},
+    )
+    run = trained(problem, *BY_ROWS, "training.epochs=1", "grounding.reciprocal=false")
+    _, labels, weights = calibration._with_candidates(run, run.logits())
+    base, valid = problem.knowledge.base, problem.valid.facts
+    facts, asked = np.concatenate([valid, problem.test.facts]), []
+    for row in base.decode(valid)[1][:, 0].tolist():  # the candidates of each validation fact
+        columns = base.language.members(base.language.predicates[0].domains[1])
+        asked.append(base.encode(base.language.predicates[0], np.stack([np.full(len(columns), row), columns], axis=1)))
+    every = np.concatenate(asked)
+    open_ones = every[~np.isin(every, problem.train.facts)]
+    assert len(open_ones) == pytest.approx(weights.sum())
+    assert weights[labels].sum() == pytest.approx(np.isin(open_ones, facts).sum(), rel=0.1)
+    assert np.isin(open_ones, valid).sum() < 0.8 * np.isin(open_ones, facts).sum()
 
 
 @pytest.fixture(scope="module")

@@ -282,15 +282,51 @@ def test_a_training_has_most_minutes_unless_somebody_says_how_long(settled: str)
     assert with_budget(choose_options(problem, own), own) == choose_options(problem, own)
 
 
+WITH_ATTRIBUTES = (
+    "model.dim=16", "model.layers=2", "model.input_score=true", "training.hiding=0.5", "training.learning_rate=0.01",
+    "training.optimiser=adagrad", "training.batch_size=50", "training.negatives=2", "training.patience=20",
+    "training.weight_decay=0.0", "training.regularisation=off", "model.reasoner=mean-field", "training.minutes=1",
+)  # fmt: skip
+WITH_ROWS = (
+    "model.dim=8", "model.layers=0", "model.rules=counted", "model.reasoner=none", "model.evidence_input=off",
+    "training.loss=softmax", "training.hiding=0", "training.learning_rate=0.01", "training.batch_size=50",
+    "training.optimiser=adam", "training.n3=0.0", "training.patience=20",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("setting", WITH_ATTRIBUTES)
+def test_an_option_that_goes_with_a_recipe_for_attributes_leaves_it(setting: str) -> None:
+    """`model.dim` turned all of it off."""
+    problem = items()
+    run = trained(problem, "training.epochs=1", setting)
+    assert (run.options.model.input, run.options.model.reasoner) == ("regression", "mean-field")
+    made = choose_options(problem, problem.options.changed([setting]))[1]
+    assert lost_choices(problem, problem.options.changed([setting]), made, has_encoders=False) is None
+
+
+@pytest.mark.parametrize("setting", WITH_ROWS)
+def test_an_option_that_goes_with_rows_leaves_them(setting: str) -> None:
+    run = trained(graph(200, 1000), "training.epochs=1", "grounding.strategy=full", setting)
+    assert (run.options.model.rules, run.options.grounding.reciprocal) == ("counted", True)
+    assert run.options.training.loss == ("softmax" if "softmax" in setting else "full-softmax")
+
+
+@pytest.mark.parametrize("setting", ["model.reasoner=none", "model.layers=0"])
+def test_without_reasoning_layers_the_regression_is_all(setting: str) -> None:
+    options, choices = choose_options(items(), Options().changed([setting]))
+    assert (options.model.input, options.model.has_layers, options.training.epochs) == ("regression", False, 1)
+    assert "there is no reasoning layer" in {choice.reason for choice in choices} or setting.endswith("none")
+
+
 def test_choices_that_a_set_option_turns_off_are_named() -> None:
     people = [f"p{i}" for i in range(40)]
     facts = [("leaves", person, i % 3 == 0) for i, person in enumerate(people)]
     problem = r2n.Problem.from_facts(facts, theory="domain person\npredicate leaves(person)")
-    set_options = problem.options.changed(["model.dim=16"])
+    set_options = problem.options.changed(["model.input=complex"])
     made = choose_options(problem, set_options)[1]
     lost = lost_choices(problem, set_options, made, has_encoders=False)
     assert lost is not None
-    assert lost.startswith("not chosen, because model.dim is set: model.input = regression, ")
+    assert lost.startswith("not chosen, because model.input is set: model.reasoner = none, ")
     own = choose_options(problem, problem.options)[1]
     assert lost_choices(problem, problem.options, own, has_encoders=False) is None
     harmless = problem.options.changed(["training.minutes=1"])

@@ -1,5 +1,6 @@
 """The regression on features as input layer: fitted out of fold, exclusive values, no mask on what tells no label."""
 
+from typing import Any
 from zlib import crc32
 
 import numpy as np
@@ -25,6 +26,7 @@ ALONE = ["model.input=regression", "model.layers=0", "training.epochs=0", "train
 @pytest.fixture(autouse=True)
 def one_strength(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(regression, "STRENGTHS", [STRENGTH])
+    monkeypatch.setattr(regression, "HALF_STEP", 1.0)
 
 
 def features() -> np.ndarray:
@@ -138,23 +140,30 @@ def test_attributes_are_read_off_features_by_default() -> None:
     assert "attributes" in model.chosen["model.input"]
 
 
-def test_clauses_count_without_a_part_of_the_labels_as_far_as_queries_are_of_other_constants(
+def test_clauses_count_without_some_labels_as_far_as_queries_are_of_other_constants(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """How much each of the two ways to count a training atom weighs is read off the queries' first constants."""
+    """How much each way to count a training atom weighs is read off the queries' constants.
+
+    On a fold of Cora, whose queries are of constants without any label, AP was 0.918 with the labels of others.
+    """
     people = [f"p{i}" for i in range(12)]
     labels = [
         ("likes", a, b, (i + j) % 3 == 0) for i, a in enumerate(people[:8]) for j, b in enumerate(people) if i != j
     ]
     theory = "domain person\npredicate likes(person, person)\nrule back: likes(x, y) -> likes(y, x)"
     asked = [("likes", "p1", "p1", True), ("likes", "p9", "p2", True), ("likes", "p9", "p3", False)]
-    seen, made = list[np.ndarray](), regression._fitted
+    seen, made = list[tuple[np.ndarray, np.ndarray]](), regression._fitted
 
-    def fitted(*given: object) -> tuple[np.ndarray, np.ndarray]:
-        seen.append(np.unique(np.asarray(given[3])))
-        return made(*given)  # pyright: ignore[reportArgumentType]
+    def fitted(*given: Any) -> tuple[np.ndarray, np.ndarray]:
+        ways = given[0].toarray().reshape(-1, len(labels), given[0].shape[1])
+        seen.append((given[3].reshape(len(ways), -1).mean(1), ways.any(axis=(1, 2))))
+        return made(*given)
 
     monkeypatch.setattr(regression, "_fitted", fitted)
-    problem = Problem.from_facts(labels, theory=theory, queries={"test": asked})
-    prepare_run(problem, choose_options(problem, problem.options)[0])
-    np.testing.assert_allclose(np.concatenate(seen), [1 / 3, 2 / 3])
+    for others in ([], [("likes", "q1", "q2", True)]):
+        problem = Problem.from_facts(labels, theory=theory, queries={"test": [*asked, *others]})
+        prepare_run(problem, choose_options(problem, problem.options)[0])
+    np.testing.assert_allclose(seen[0][0], [1 / 3, 2 / 3])
+    np.testing.assert_allclose(seen[1][0], [1 / 4, 2 / 4, 1 / 4])
+    assert seen[1][1].tolist() == [True, True, False], "without any label, nothing is counted"
