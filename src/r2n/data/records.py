@@ -120,9 +120,12 @@ class Records:
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
-    """How a file is read: whether the first row is a header, the allowed numbers of columns, the table to pick."""
+    """How a file is read: whether the first row is a header, the allowed numbers of columns, the table to pick.
 
-    header: bool = False
+    `header` may be a function that decides it, from the columns of the first rows and the line of the first (from 0).
+    """
+
+    header: bool | Callable[[Sequence[pa.Array], int], bool] = False
     widths: tuple[int, ...] = ()
     table: str | None = None
 
@@ -147,10 +150,6 @@ class TableFormat(ABC):
     @abstractmethod
     def records(self, path: Path, options: ReadOptions) -> Sequence[Records]:
         """The rows of a file, those of one width together; `DataError` if it cannot be read."""
-
-    def chunks(self, path: Path, options: ReadOptions, size: int) -> Iterator[Records] | None:
-        """The rows of a file in parts of `size` rows, with memory for one part; None if it is read as a whole."""
-        return None
 
     def check_installed(self, path: Path) -> None:
         """Refuse to read without the module that the format needs."""
@@ -331,15 +330,6 @@ class Parquet(TableFormat):
         """The rows of the file."""
         with _opened(path) as file:
             return [as_text(file.read(), str(path))]
-
-    def chunks(self, path: Path, options: ReadOptions, size: int) -> Iterator[Records]:
-        """The rows of the file, `size` at a time."""
-        before = 0
-        with _opened(path) as file:
-            for batch in file.iter_batches(batch_size=size):
-                records = as_text(pa.Table.from_batches([batch]), str(path))
-                yield replace(records, rows=records.rows + before)
-                before += batch.num_rows
 
 
 @contextmanager

@@ -42,6 +42,7 @@ MOST_PACKED, LARGE = 100, 2**26  # what is large is no table where so many bytes
 NEWLINE, RETURN, QUOTE = b'\n\r"'
 TAB, COMMA = b"\t,"
 MOST_COLUMNS = 10_000
+FIRST_ROWS = 20_000  # that show whether the first of them is a header
 
 
 def unpacked_blocks(path: Path, at_once: int | None = None) -> Iterator[bytes]:
@@ -169,25 +170,6 @@ class TextTable(TableFormat):
         """The rows of the file."""
         return [cut_table(path, read_text(path), self.separator or TAB, options)]
 
-    def chunks(self, path: Path, options: ReadOptions, size: int) -> Iterator[Records]:
-        """Each part is read as if it were the file; if one is wrong, the error comes from reading all of it."""
-        first = None
-        for before, text in _pieces(path, size, quotes=self.separator == COMMA):
-            try:
-                text.decode("utf-8")
-                records = cut_table(
-                    path, text, self.separator or TAB, options if first is None else replace(options, header=False)
-                )
-            except (UnicodeDecodeError, DataError):
-                records = None
-            if records is not None and first is not None:
-                records = without_header(replace(records, names=first.names))
-            if records is None or records.faults or (first and len(records.columns) != len(first.columns)):
-                yield from self.records(path, options)
-                raise unreadable(path, "a table", "it changes while it is read")
-            first = first or records
-            yield replace(records, rows=records.rows + before)
-
 
 @register_format
 class TSV(TextTable):
@@ -203,61 +185,16 @@ class CSV(TextTable):
     name, suffixes, mistaken_for, separator = "csv", (".csv",), "columns apart by commas", COMMA
 
 
-def _pieces(path: Path, size: int, *, quotes: bool) -> Iterator[tuple[int, bytes]]:
-    """Parts of `size` lines, each with the number of lines before it; if `quotes` count, cut outside them alone."""
-    kept, before, is_empty, is_first = b"", 0, True, True
-    for block in unpacked_blocks(path, BLOCK):
-        kept += block.removeprefix(BYTE_ORDER_MARK) if is_first else block
-        is_first = False
-        while len(ends := _line_ends(kept, quotes=quotes)) >= size:
-            end = int(ends[size - 1]) + 1
-            piece, kept = kept[:end], kept[end:]
-            if piece.strip(b"\r\n"):
-                yield before, piece
-                is_empty = False
-            before += piece.count(b"\n")
-    if kept.strip(b"\r\n"):
-        yield before, kept if kept.endswith(b"\n") else kept + b"\n"
-    elif is_empty:
-        raise empty_file(path)
-
-
-def _line_ends(text: bytes, *, quotes: bool) -> Int64[np.ndarray, " lines"]:
-    """The positions of the line ends; if `quotes` count, of those outside them."""
-    raw = np.frombuffer(text, np.uint8)
-    is_end = raw == NEWLINE
-    if quotes and b'"' in text:
-        is_end &= ~np.logical_xor.accumulate(raw == QUOTE)
-    return np.flatnonzero(is_end)
-
-
-def first_rows(path: Path, separator: int) -> tuple[int, tuple[pa.Array, ...]]:
-    """The line (from 0) of a table's first row, and the columns of the first rows as wide as it; none if unreadable."""
-    data = beginning(path)
-    ends = _line_ends(data, quotes=separator == COMMA)
-    if len(data) >= BEGINNING - len(BYTE_ORDER_MARK):  # the last row may be cut
-        data = data[: int(ends[-1]) + 1] if len(ends) else b""
-    elif not data.endswith(b"\n"):
-        data += b"\n"
-    if not data.strip(b"\r\n"):
-        return 0, ()
-    try:
-        data.decode("utf-8")
-        cells = _split(path, data, separator)
-    except (UnicodeDecodeError, DataError):
-        return 0, ()
-    chosen = np.flatnonzero(cells.widths == cells.widths[0])
-    return int(cells.rows[0]), tuple(cells.column(chosen, j) for j in range(int(cells.widths[0])))
-
-
 def cut_table(path: Path, data: bytes, separator: int, options: ReadOptions) -> Records:
-    """The rows of such a file's text; of a part of it, rows count from the part's first line."""
+    """The rows of such a file's text."""
     cells = _split(path, data, separator)
-    first = tuple(cells.column(np.zeros(1, np.int64), j)[0].as_py() for j in range(int(cells.widths[0])))
-    chosen = np.arange(int(options.header), len(cells.rows))
+    like_first = np.flatnonzero(cells.widths[:FIRST_ROWS] == cells.widths[0])
+    beginning = [cells.column(like_first, j) for j in range(int(cells.widths[0]))]
+    has_header = options.header if isinstance(options.header, bool) else options.header(beginning, int(cells.rows[0]))
+    chosen = np.arange(int(has_header), len(cells.rows))
     is_long = cells.lengths[chosen] > LINE_LIMIT
     fitting = chosen[np.isin(cells.widths[chosen], options.widths) & ~is_long]
-    model = 0 if options.header else int(np.concatenate([fitting, chosen[~is_long], [0]])[0])  # it has the right width
+    model = 0 if has_header else int(np.concatenate([fitting, chosen[~is_long], [0]])[0])  # it has the right width
     _check_width(path, cells, model)
     expected, line = int(cells.widths[model]), int(cells.rows[model]) + 1
     is_ragged = (cells.widths[chosen] != expected) & ~is_long
@@ -280,7 +217,7 @@ def cut_table(path: Path, data: bytes, separator: int, options: ReadOptions) -> 
     faults = too_long(path, cells.rows[chosen[is_long]]) + ((Fault(rows, ragged),) if len(rows) else ())
     chosen = chosen[~is_long & ~is_ragged]
     columns = tuple(cells.column(chosen, j) for j in range(expected))
-    names = tuple(name.strip() for name in first) if options.header else ()
+    names = tuple(column[0].as_py().strip() for column in beginning) if has_header else ()
     return without_header(Records(str(path), names, columns, cells.rows[chosen], locate, faults))
 
 
