@@ -15,7 +15,7 @@ from scipy.sparse import csr_array, vstack
 from r2n.data.herbrand import RowIndex, index_among
 from r2n.data.knowledge_base import KnowledgeBase
 from r2n.errors import ConfigError, DataError
-from r2n.grounding.counting import returns_to_first_step, row_of_entries, without_diagonal
+from r2n.grounding.counting import entries_at, returns_to_first_step, row_of_entries, with_rows, without_diagonal
 from r2n.logic.formula import And, Atom, Constant, Implies, Term, Unequal, Variable
 from r2n.logic.language import Domain, Language, Predicate
 from r2n.logic.theory import Rule
@@ -312,24 +312,14 @@ class PathWalker:
             if share < 1:  # a random share of the first constants: one path, one sample per seed
                 number, rng = max(1, int(share * len(counted))), np.random.default_rng([self.seed, *steps])
                 counted = np.sort(rng.choice(counted, number, replace=False))
-                counts = _with_rows(counts, counted)
+                counts = with_rows(counts, counted)
             counts = csr_array(counts @ matrix)
             if len(steps) == MOST_STEPS:
                 first, second = (self.graph.steps[step] for step in prefix.steps)
                 if len(counted) < prefix.first_constants:
-                    first = _with_rows(first, counted)
+                    first = with_rows(first, counted)
                 counts = csr_array(counts - returns_to_first_step(first, second, matrix))
             yield PathBody(steps, without_diagonal(counts), counted, prefix.first_constants)
-
-
-def _with_rows(matrix: csr_array, rows: np.ndarray) -> csr_array:
-    """The matrix with only these of its rows filled."""
-    lengths = np.diff(matrix.indptr)
-    kept = np.zeros(len(lengths), bool)
-    kept[rows] = True
-    entries = np.repeat(kept, lengths)
-    starts = np.concatenate([[0], np.cumsum(lengths * kept)])
-    return csr_array((matrix.data[entries], matrix.indices[entries], starts), shape=matrix.shape)
 
 
 def count_heads(graph: StepGraph, path: PathBody) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -381,11 +371,6 @@ def search_paths(walker: PathWalker, length: int, options: MiningOptions) -> Ite
         yield step, total, None
         for path in paths_from(walker, walker.single(step), length):
             yield step, total, path_rules(walker.graph, path, options)
-
-
-def _entries_at(matrix: csr_array, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
-    """The entries at pairs of a row and a column; scipy gives no array for none of them."""
-    return matrix[rows, columns] if len(rows) else np.zeros(0, np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -455,10 +440,10 @@ class Ends:
         kept = (shared.data >= options.min_support) & (body != head) & self.is_concluded[head]
         body, head, support = body[kept], head[kept], shared.data[kept]
         predicate, constant, domain = self.step[head] // 2, self.constant[head], self.domain[head]
-        itself = _entries_at(self.members, body, constant) > 0  # x = c is no substitution
+        itself = entries_at(self.members, body, constant) > 0  # x = c is no substitution
         body_pairs = self._inside[domain, body] - (itself & self.inside[domain, constant])
         known = csr_array(self.members[start:stop] @ graph.known_first.T).toarray()[body - start, predicate]
-        known -= itself & (_entries_at(graph.known_first, predicate, constant) > 0)
+        known -= itself & (entries_at(graph.known_first, predicate, constant) > 0)
         columns = np.stack([self.step[body], self.constant[body]], axis=1)
         return self.found(options, head, columns, support, body_pairs, known)
 
@@ -470,13 +455,13 @@ class Ends:
         kept = (having.data >= options.min_support) & self.is_concluded[head]
         head, body, support = head[kept], body[kept], having.data[kept]
         predicate, constant, domain = self.step[head] // 2, self.constant[head], self.domain[head]
-        itself = _entries_at(graph.leaving, body, constant) > 0  # x = c is no substitution
+        itself = entries_at(graph.leaving, body, constant) > 0  # x = c is no substitution
         inside, single_inside, known, single_known = self._totals
         target = body * graph.constants + constant
-        body_pairs = inside[domain, body] - _entries_at(single_inside, domain, target)
+        body_pairs = inside[domain, body] - entries_at(single_inside, domain, target)
         body_pairs -= itself & self.inside[domain, constant]
-        known_pairs = known[predicate, body] - _entries_at(single_known, predicate, target)
-        known_pairs -= itself & (_entries_at(graph.known_first, predicate, constant) > 0)
+        known_pairs = known[predicate, body] - entries_at(single_known, predicate, target)
+        known_pairs -= itself & (entries_at(graph.known_first, predicate, constant) > 0)
         columns = np.stack([body, np.full_like(body, -1)], axis=1)
         return self.found(options, head, columns, support, body_pairs, known_pairs)
 
@@ -496,7 +481,7 @@ class Ends:
     def _single(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The steps from x to c that are the only one of their kind from x, as columns x, step, c."""
         x, step, c = self.graph.edges
-        single = _entries_at(self.graph.leaving, step, x) == 1
+        single = entries_at(self.graph.leaving, step, x) == 1
         return x[single], step[single], c[single]
 
     @cached_property
