@@ -84,15 +84,19 @@ def returns_to_first_step(first: csr_array, second: csr_array, third: csr_array)
 
 def without_diagonal(matrix: csr_array) -> csr_array:
     """The matrix without the entries (x, x)."""
-    rows = row_of_entries(matrix)
-    kept = matrix.indices != rows
-    return csr_array((matrix.data[kept], (rows[kept], matrix.indices[kept])), shape=matrix.shape)
+    return _with_entries(matrix, matrix.indices != row_of_entries(matrix))
 
 
 def with_rows(matrix: csr_array, rows: np.ndarray) -> csr_array:
     """The matrix with only these of its rows filled."""
-    size = len(matrix.indptr) - 1
-    return csr_array(csr_array((np.ones(len(rows), np.int64), (rows, rows)), shape=(size, size)) @ matrix)
+    is_kept = np.zeros(len(matrix.indptr) - 1, bool)
+    is_kept[rows] = True
+    return _with_entries(matrix, is_kept[row_of_entries(matrix)])
+
+
+def _with_entries(matrix: csr_array, kept: np.ndarray) -> csr_array:
+    starts = np.append(0, np.cumsum(kept))[matrix.indptr]
+    return csr_array((matrix.data[kept], matrix.indices[kept], starts), shape=matrix.shape)
 
 
 def entries_at(matrix: csr_array, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
