@@ -298,26 +298,11 @@ def read_arrow(source: object, name: str | None = None) -> Records:
     try:
         return as_text(pa.table(source), name)
     except (pa.ArrowException, duckdb.Error, TypeError, ValueError) as error:
-        _refuse_mixed(source, name)
-        what = f"this cannot be read as a table ({shortened(str(error).splitlines()[0], 160)})"
-        raise DataError(what, where=Location(name), hint="give a table whose columns are text or numbers") from None
-
-
-def _refuse_mixed(source: object, name: str) -> None:
-    """Name the first cell of a pandas table that keeps its column from having one type."""
-    for column, cells in source.items() if source_name(source) == "pandas.DataFrame" else ():  # pyright: ignore
-        try:
-            pa.array(cells)
-        except (pa.ArrowException, TypeError, ValueError):
-            rows = [(row, type(cells.iloc[row])) for row in np.flatnonzero(~cells.isna()).tolist()] or [(0, type(None))]
-            first = rows[0][1]
-            row, kind = next((pair for pair in rows if pair[1] is not first), rows[0])
-            what = f"column '{column}' holds {kind.__name__}"
-            what += f", where the first cell holds {first.__name__}" if kind is not first else ""
-            hint = f"give the column one type, text or numbers: frame['{column}'].astype(str)"
-            if any(hasattr(part, "__iter__") and not issubclass(part, str | bytes) for _, part in rows):
-                hint = f"give each constant its own row or column: of lists, frame.explode('{column}') makes rows"
-            raise DataError(what, where=row_location(name, row), hint=hint) from None
+        what = f"this cannot be read as a table ({shortened('; '.join(map(str, error.args)), 200)})"
+        hint = (
+            "give each column one type, text or numbers: frame['COLUMN'].astype(str); of lists, frame.explode('COLUMN')"
+        )
+        raise DataError(what, where=Location(name), hint=f"{hint} makes rows") from None
 
 
 @register_format

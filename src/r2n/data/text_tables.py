@@ -92,31 +92,28 @@ def text_location(path: Path, data: bytes, position: int) -> Location:
 
 
 def read_lines(path: Path) -> Records:
-    """The lines of a file that are not blank, without their ends, as one column; those too long are faults."""
+    """The lines of a file that are not blank, without their ends, as one column."""
     data = read_text(path)
     texts = pc.split_pattern(pa.array([data[:-1].decode("utf-8")], pa.large_string()), "\n").flatten()
     if b"\r" in data:
         texts = pc.replace_substring_regex(texts, r"\r\z", "")
     sizes = pc.binary_length(texts).to_numpy()
     rows = np.flatnonzero(sizes)
-    is_long = sizes[rows] > LINE_LIMIT
-    kept = texts.take(pa.array(rows[~is_long])).cast(pa.string())
+    _check_length(path, rows, sizes[rows])
+    kept = texts.take(pa.array(rows)).cast(pa.string())
 
     def locate(row: int, column: int | None = None) -> Location:
         return line_location(path, row)
 
-    return Records(str(path), (), (kept,), rows[~is_long], locate, too_long(path, rows[is_long]))
+    return Records(str(path), (), (kept,), rows, locate)
 
 
-def too_long(path: Path, rows: Int64[np.ndarray, " rows"]) -> tuple[Fault, ...]:
-    """The fault of lines beyond the limit."""
-
-    def error(row: int) -> DataError:
+def _check_length(path: Path, rows: Int64[np.ndarray, " rows"], sizes: np.ndarray) -> None:
+    """Refuse a file with a line beyond the limit: it is damaged, or no table of facts."""
+    if (sizes > LINE_LIMIT).any():
         what = f"the line is longer than {LINE_LIMIT:,} bytes"
         hint = "write one fact a line; a missing line end or quote makes one line of many"
-        return DataError(what, where=line_location(path, row), hint=hint)
-
-    return (Fault(rows, error),) if len(rows) else ()
+        raise DataError(what, where=line_location(path, int(rows[sizes > LINE_LIMIT][0])), hint=hint)
 
 
 def line_location(path: Path, row: int, column: int | None = None) -> Location:
@@ -139,7 +136,7 @@ def _lines(path: Path, changed: int, size: int) -> tuple[bytes, Int64[np.ndarray
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Cells:
-    """The cells of a text: row r has `widths[r]` of them, from `first[r]` on, `lengths[r]` bytes in all.
+    """The cells of a text: row r has `widths[r]` of them, from `first[r]` on.
 
     Cell i is item 2 i of `spans`. `rows` holds the line (from 0) on which each row starts; blank lines are none.
     """
@@ -148,7 +145,6 @@ class Cells:
     spans: pa.Array
     first: Int64[np.ndarray, " rows"]
     widths: Int64[np.ndarray, " rows"]
-    lengths: Int64[np.ndarray, " rows"]
     rows: Int64[np.ndarray, " rows"]
 
     def column(self, chosen: Int64[np.ndarray, " chosen"], column: int) -> pa.Array:
@@ -192,12 +188,11 @@ def cut_table(path: Path, data: bytes, separator: int, options: ReadOptions) -> 
     beginning = [cells.column(like_first, j) for j in range(int(cells.widths[0]))]
     has_header = options.header if isinstance(options.header, bool) else options.header(beginning, int(cells.rows[0]))
     chosen = np.arange(int(has_header), len(cells.rows))
-    is_long = cells.lengths[chosen] > LINE_LIMIT
-    fitting = chosen[np.isin(cells.widths[chosen], options.widths) & ~is_long]
-    model = 0 if has_header else int(np.concatenate([fitting, chosen[~is_long], [0]])[0])  # it has the right width
+    fitting = chosen[np.isin(cells.widths[chosen], options.widths)]
+    model = 0 if has_header else int(np.append(fitting, 0)[0])  # it has the right width
     _check_width(path, cells, model)
     expected, line = int(cells.widths[model]), int(cells.rows[model]) + 1
-    is_ragged = (cells.widths[chosen] != expected) & ~is_long
+    is_ragged = cells.widths[chosen] != expected
     rows, widths = cells.rows[chosen[is_ragged]], cells.widths[chosen[is_ragged]]
 
     def ragged(row: int) -> DataError:
@@ -214,8 +209,8 @@ def cut_table(path: Path, data: bytes, separator: int, options: ReadOptions) -> 
         cells = where.excerpt.split(chr(separator))
         return where if len(cells) <= column else line_location(path, row, sum(map(len, cells[:column])) + column + 1)
 
-    faults = too_long(path, cells.rows[chosen[is_long]]) + ((Fault(rows, ragged),) if len(rows) else ())
-    chosen = chosen[~is_long & ~is_ragged]
+    faults = (Fault(rows, ragged),) if len(rows) else ()
+    chosen = chosen[~is_ragged]
     columns = tuple(cells.column(chosen, j) for j in range(expected))
     names = tuple(column[0].as_py().strip() for column in beginning) if has_header else ()
     return without_header(Records(str(path), names, columns, cells.rows[chosen], locate, faults))
@@ -263,10 +258,10 @@ def _split(path: Path, data: bytes, separator: int) -> Cells:
     if quoted:
         in_quotes = raw[starts] == QUOTE
         starts, ends = starts + in_quotes, ends - in_quotes
-    widths, lengths = (last - first + 1)[filled], (row_ends - starts[first])[filled]
+    _check_length(path, rows[filled], (row_ends - starts[first])[filled])
     offsets = pa.py_buffer(np.column_stack([starts, ends]).ravel())
     spans = pa.LargeStringArray.from_buffers(2 * len(starts) - 1, offsets, pa.py_buffer(data))
-    cells = Cells(quoted, spans, first[filled], widths, lengths, rows[filled])
+    cells = Cells(quoted, spans, first[filled], (last - first + 1)[filled], rows[filled])
     _check_width(path, cells, 0)
     return cells
 
