@@ -11,8 +11,8 @@ from scipy.sparse import csr_array
 
 from r2n.data.herbrand import Codes, HerbrandBase, QueryPattern, RowIndex, are_among
 from r2n.data.knowledge_base import KnowledgeBase
+from r2n.grounding.full import KnownBodyGrounder
 from r2n.grounding.joins import MAX_GROUNDINGS
-from r2n.grounding.known_body import KnownBodyGrounder
 from r2n.grounding.store import Store
 from r2n.logic.formula import Atom, Variable
 from r2n.logic.theory import Rule

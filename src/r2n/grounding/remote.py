@@ -19,7 +19,6 @@ import pyarrow as pa
 import sqlglot
 from sqlglot import exp
 
-from r2n.data.conjunctive import AtomTable
 from r2n.data.herbrand import first_codes
 from r2n.data.knowledge_base import complete, declaration, outside_domain, rule_constants, wrong_arity
 from r2n.data.problem import TRAIN, ProblemFile, TableOptions, checked_path, listed_constants
@@ -28,10 +27,9 @@ from r2n.data.tables import FALSE, TRUE, Facts, Table, facts_from_records, layou
 from r2n.errors import ConfigError, DataError, Location
 from r2n.files import replace_folder, scratch_folder
 from r2n.grounding.cache import RuleParts, Tally, digest_of_tallies, opened_for_writing, write_manifest
-from r2n.grounding.full import FullGrounder
+from r2n.grounding.full import FullGrounder, KnownBodyGrounder
 from r2n.grounding.ground_rules import Grounder
-from r2n.grounding.joins import Kind, Relation, RuleQuery, Tables, check_budget
-from r2n.grounding.known_body import KnownBodyGrounder
+from r2n.grounding.joins import AtomTable, Kind, Relation, RuleQuery, Tables, check_budget
 from r2n.grounding.spark import SparkEngine, parquet_of, spark_sql
 from r2n.logic.formula import Constant, Variable
 from r2n.logic.language import Domain, Language

@@ -15,10 +15,9 @@ from r2n.datasets.generated import GraphOptions, generate
 from r2n.errors import CheckpointError, ConfigError, DataError, GroundingError, TheoryError
 from r2n.grounding import remote
 from r2n.grounding.backward import BackwardGrounder
-from r2n.grounding.full import FullGrounder
+from r2n.grounding.full import FullGrounder, KnownBodyGrounder
 from r2n.grounding.ground_rules import Grounder
 from r2n.grounding.joins import Kind
-from r2n.grounding.known_body import KnownBodyGrounder
 from r2n.grounding.remote import RemoteTables, ground_select, number_rows, open_problem, read_table, rule_query
 from r2n.logic.parser import parse_theory
 from r2n.options import GroundingOptions

@@ -8,8 +8,8 @@ from sqlglot import exp, parse_one
 
 from r2n.errors import GroundingError, MemoryLimitError
 from r2n.grounding import store as stores
+from r2n.grounding.full import KnownBodyGrounder
 from r2n.grounding.joins import Kind, RuleQuery
-from r2n.grounding.known_body import KnownBodyGrounder
 from r2n.grounding.store import UNLIMITED, DuckDBEngine, Engine, MemoryBudget, Store, shown_size
 from tests.unit.grounding.small_knowledge import codes, knowledge
 
