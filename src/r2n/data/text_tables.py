@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -24,12 +25,10 @@ from r2n.data.records import (
     Records,
     TableFormat,
     empty_file,
-    fetch_texts,
-    number_kind,
-    number_text,
     register_format,
     row_location,
     shortened,
+    texts_and_kinds,
     unreadable,
 )
 from r2n.errors import DataError, Location
@@ -289,7 +288,28 @@ def _check_quotes(path: Path, data: bytes) -> None:
 
 
 MOST_EMPTY, MOST_EMPTY_SHARE = 1_000_000, 20  # cells; how many for each that is filled
-FIELDS_AT_ONCE = 100
+
+
+class _Repeated(str):
+    """In place of a JSON object: a key that it gives twice."""
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any] | _Repeated:
+    found = dict(pairs)
+    if len(found) == len(pairs):
+        return found
+    return _Repeated(next(key for key, number in Counter(key for key, _ in pairs).items() if number > 1))
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_constant=lambda name: float(f"no JSON: {name}"))
+
+
+def _decoded(line: str) -> Any:
+    """The value that a line holds; None if it is no JSON."""
+    try:
+        return _DECODER.decode(line)
+    except (ValueError, RecursionError):
+        return None
 
 
 @register_format
@@ -300,28 +320,22 @@ class JSON(TableFormat):
 
     def records(self, path: Path, options: ReadOptions) -> Sequence[Records]:
         """The fields of the objects, by column."""
-        data = read_text(path)
-        if not data.lstrip().startswith(b"["):
-            return [_objects(read_lines(path))]
-        text = data.decode("utf-8")
+        text = read_text(path).decode("utf-8")
         try:
-            with closing(duckdb.connect()) as connection:
-                query = """SELECT unnest(from_json(?, '["JSON"]')) AS item"""
-                items = fetch_texts(connection.sql(query, params=[text]))
-        except duckdb.Error as found:
-            try:  # Python's reader knows lines and columns
-                json.loads(text)
-            except json.JSONDecodeError as error:
-                line = text.split("\n")[error.lineno - 1]
-                where = Location(str(path), error.lineno, error.colno, shortened(line, error.colno + EXCERPT))
-                what = f"this is not JSON: {error.msg[0].lower()}{error.msg[1:]}"
-                hint = "the file is damaged or cut short: write it again"
-                raise DataError(what, where=where, hint=hint) from None
-            except (ValueError, RecursionError):  # a number of thousands of digits, thousands of brackets
-                pass
-            raise unreadable(path, "JSON", found) from None
-        rows, locate = np.arange(len(items[0])), partial(row_location, str(path))
-        return [_objects(Records(str(path), (), items, rows, locate))]
+            if not text.lstrip().startswith("["):
+                lines = read_lines(path)
+                return [_objects(lines, list(map(_decoded, lines.columns[0].to_pylist())))]
+            items = _DECODER.decode(text)
+            return [
+                _objects(Records(str(path), (), (), np.arange(len(items)), partial(row_location, str(path))), items)
+            ]
+        except json.JSONDecodeError as error:
+            line = text.split("\n")[error.lineno - 1]
+            where = Location(str(path), error.lineno, error.colno, shortened(line, error.colno + EXCERPT))
+            what = f"this is not JSON: {error.msg[0].lower()}{error.msg[1:]}"
+            raise DataError(what, where=where, hint="the file is damaged or cut short: write it again") from None
+        except (ValueError, RecursionError) as error:  # thousands of digits or brackets, half a character
+            raise unreadable(path, "JSON", error) from None
 
 
 @register_format
@@ -331,65 +345,28 @@ class JSONLines(JSON):
     name, suffixes = "jsonl", (".jsonl", ".ndjson")
 
 
-def _objects(records: Records) -> Records:
+def _objects(records: Records, items: list[Any]) -> Records:
     """The fields of JSON objects, one a row, as columns; the names are all fields, in the order of first sight."""
-    locate = records.locate
+    locate, given = records.locate, dict(zip(records.rows.tolist(), items, strict=True))
 
-    def no_object(row: int) -> DataError:
-        hint = 'write one object a line, as in {"head": CONSTANT, "relation": PREDICATE, "tail": CONSTANT}'
-        return DataError("this is not a JSON object", where=locate(row), hint=hint)
+    def error(row: int) -> DataError:
+        if isinstance(key := given[row], _Repeated):  # which of the two is read would be by chance
+            what, hint = f"the key '{shortened(key, 40)}' is given twice", "keep one of the two, or give them two names"
+        else:
+            what = "this is not a JSON object"
+            hint = 'write one object a line, as in {"head": CONSTANT, "relation": PREDICATE, "tail": CONSTANT}'
+        return DataError(what, where=locate(row), hint=hint)
 
-    def repeated_key(row: int) -> DataError:  # which of the two is read would be by chance
-        keys = repeated[row]
-        name = next(key for i, key in enumerate(keys) if key in keys[:i])
-        what = f"the key '{shortened(name, 40)}' is given twice"
-        return DataError(what, where=locate(row), hint="keep one of the two, or give them different names")
-
-    with closing(duckdb.connect()) as connection:
-
-        def register() -> None:
-            connection.register("items", pa.table({"item": records.columns[0]}))
-
-        def mask(query: duckdb.DuckDBPyRelation) -> np.ndarray:
-            return query.to_arrow_table().column(0).to_numpy().astype(bool)
-
-        register()
-        query = "SELECT CASE WHEN json_valid(item) THEN json_type(item) ELSE 'no JSON' END = 'OBJECT' FROM items"
-        records = records.without(~mask(connection.sql(query)), no_object)
-        register()
-        keys = connection.sql("SELECT json_keys(item) AS keys FROM items")
-        is_repeated = "len(list_distinct(keys)) < len(keys)"
-        bad = mask(keys.project(is_repeated))
-        rows = (row[0] for row in keys.filter(is_repeated).fetchall())
-        repeated = dict(zip(records.rows[bad].tolist(), rows, strict=True))
-        records = records.without(bad, repeated_key)
-        register()
-        query = "SELECT json_keys(item) AS keys, row_number() OVER () AS row FROM items"
-        query = f"SELECT keys, count(*) FROM ({query}) GROUP BY keys ORDER BY min(row)"
-        shapes = connection.sql(query).fetchall()
-        names = tuple(dict.fromkeys(name for shape, _ in shapes for name in shape))
-        cells, filled = len(names) * len(records.rows), sum(len(shape) * count for shape, count in shapes)
-        if cells > max(MOST_EMPTY, MOST_EMPTY_SHARE * filled):  # every object has a cell for each field of any other
-            what = f"the objects have so many different fields that {cells - filled:,} cells would be empty"
-            raise DataError(what, where=Location(records.source), hint="give the objects the same few fields")
-        columns, kinds = list[pa.StringArray](), list[pa.StringArray]()
-        for start in range(0, len(names), FIELDS_AT_ONCE):  # DuckDB's memory for a query grows with its columns
-            some = names[start : start + FIELDS_AT_ONCE]
-            picked, texts, kinds_of = [], [], []
-            for i in range(len(some)):
-                picked.append(f"json_extract_string(item, ${i + 1}) AS c{i}, json_type(item, ${i + 1}) AS k{i}")
-                number = f"CAST(c{i} AS DOUBLE)"
-                texts.append(f"CASE k{i} WHEN 'DOUBLE' THEN {number_text(number)} ELSE c{i} END")
-                kinds_of.append(
-                    f"CASE k{i} WHEN 'ARRAY' THEN 'list' WHEN 'OBJECT' THEN 'object'"
-                    f" WHEN 'DOUBLE' THEN {number_kind(number)} END"
-                )
-            query = f"SELECT {', '.join([*texts, *kinds_of])} FROM (SELECT {', '.join(picked)} FROM items)"
-            pointers = ["/" + name.replace("~", "~0").replace("/", "~1") for name in some]
-            found = fetch_texts(connection.sql(query, params=pointers))
-            columns += found[: len(some)]
-            kinds += found[len(some) :]
-    return replace(records, names=names, columns=tuple(columns), kinds=tuple(kinds))
+    wrong = np.array([not isinstance(item, dict) for item in items], bool)
+    records = replace(records, columns=()).without(wrong, error)
+    items = [item for item in items if isinstance(item, dict)]
+    names = tuple(dict.fromkeys(name for item in items for name in item))
+    cells, filled = len(names) * len(items), sum(map(len, items))
+    if cells > max(MOST_EMPTY, MOST_EMPTY_SHARE * filled):  # every object has a cell for each field of any other
+        what = f"the objects have so many different fields that {cells - filled:,} cells would be empty"
+        raise DataError(what, where=Location(records.source), hint="give the objects the same few fields")
+    columns, kinds = texts_and_kinds([item.get(name) for item in items] for name in names)
+    return replace(records, names=names, columns=columns, kinds=kinds)
 
 
 LOOKS_LIKE_ATOM = re.compile(r"""\s*(?:!|\\\+|not\s)?\s*[^\s(),'"]+\s*\([^()]+\)\s*(?:[.,%#/]|$)""")
