@@ -4,13 +4,11 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, ClassVar
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -370,25 +368,21 @@ def _objects(records: Records, items: list[Any]) -> Records:
 
 
 LOOKS_LIKE_ATOM = re.compile(r"""\s*(?:!|\\\+|not\s)?\s*[^\s(),'"]+\s*\([^()]+\)\s*(?:[.,%#/]|$)""")
-QUOTED = r"""'(?:[^'\\]|\\.|'')+'|"(?:[^"\\]|\\.|"")+\""""
-NAME = rf"""(?:/?[\pL\pN_][^\s(),'"]*|{QUOTED})"""
-TERM = rf"""(?:{QUOTED}|[^\s(),'"](?:[^(),]*[^\s(),])?)"""
-SIGN = r"(?:!|\\\+|not\s)"
-FACT = rf"(?:{SIGN}\s*)?{NAME}\s*\(\s*{TERM}\s*(?:,\s*{TERM}\s*)*\)"
-COMMENT = r"(?:%|#|//).*"
-LINE = rf"^\s*(?:{FACT}\s*\.\s*)*(?:{FACT}\s*\.?\s*)?(?:{COMMENT})?$"
-# No group is captured anywhere: that costs ten times more than finding whole matches.
-READ = """
-    WITH parts AS (
-        SELECT row, unnest(regexp_extract_all(line, $fact_or_comment)) AS part
-        FROM lines
-    )
-    SELECT row,
-           CASE WHEN regexp_matches(part, $sign) THEN '0' ELSE '1' END AS label,
-           regexp_extract_all(regexp_replace(part, $sign, ''), $term) AS words
-    FROM parts WHERE NOT regexp_matches(part, $comment)
-"""
-PATTERNS = {"fact_or_comment": f"{COMMENT}|{FACT}", "comment": f"^{COMMENT}", "sign": f"^{SIGN}", "term": TERM}
+# What repeats is taken in full (*+, ++), so that a long line is read once, whatever is wrong with it.
+_QUOTED = r"""(?:'(?:[^'\\]|\\.|'')++'|"(?:[^"\\]|\\.|"")++")"""
+_TERM = rf"""(?:{_QUOTED}|[^\s(),'"][^(),]*+)"""
+_TERMS = re.compile(rf"\s*+({_TERM})")
+_FACT = re.compile(
+    rf"""\s*+((?:!|\\\+|not\s)\s*+)?(/?+\w[^\s(),'"]*+|{_QUOTED})\s*+"""
+    rf"""\((\s*+{_TERM}\s*+(?:,\s*+{_TERM}\s*+)*+)\)\s*+(\.?)"""
+)
+_END = re.compile(r"\s*+(?:(?:%|#|//).*)?\Z")
+
+
+def _word(text: str) -> str:
+    """A word of a fact without its quotes and escapes: `'it''s'`, `"a \\" b"`."""
+    text, mark = text.rstrip(), text[0]
+    return re.sub(rf"""\\(['"\\])|{mark}({mark})""", r"\1\2", text[1:-1]) if mark in "'\"" else text
 
 
 @register_format
@@ -408,31 +402,27 @@ class Prolog(TableFormat):
             hint = "write `p(a, b).`, and constants with blanks, commas or parentheses in quotes: `p('a, b', c).`"
             return DataError("this is not a fact", where=where, hint=hint)
 
-        lines = read_lines(path)
-        with closing(duckdb.connect()) as connection:
-            connection.register("texts", pa.table({"line": lines.columns[0]}))
-            query = "SELECT regexp_matches(line, $line) FROM texts"
-            is_good = connection.sql(query, params={"line": LINE}).to_arrow_table().column(0).to_numpy()
-            lines = lines.without(~is_good, no_fact)
-            connection.register("lines", pa.table({"row": lines.rows, "line": lines.columns[0]}))
-            facts = connection.sql(READ, params=PATTERNS).to_arrow_table()
-        rows, labels = facts["row"].to_numpy(), facts["label"].combine_chunks()
-        lists = facts["words"].combine_chunks()
-        texts, lengths = lists.flatten(), lists.value_lengths().to_numpy()
-        words, starts = texts, np.cumsum(lengths) - lengths
-        for mark in ("'", '"'):  # quoted words lose their quotes and escapes: `'it''s'`, `"a \\" b"`
-            is_quoted = pc.starts_with(texts, mark)
-            if pc.any(is_quoted).as_py():
-                inside = pc.utf8_slice_codeunits(texts, 1, -1)
-                unescaped = pc.replace_substring_regex(inside, rf"""\\(['"\\])|{mark}({mark})""", r"\1\2")
-                words = pc.if_else(is_quoted, unescaped, words)
-        found = [replace(lines, columns=(), rows=rows[:0])]
-        for length in np.unique(lengths).tolist():
-            chosen = np.flatnonzero(lengths == length)
-            columns = [words.take(pa.array(starts[chosen] + i)) for i in range(length)]
-            layout = Layout(0, tuple(range(1, length)), length)
-            columns = (*columns, labels.take(pa.array(chosen)))
-            found.append(replace(lines, columns=columns, rows=rows[chosen], faults=(), layout=layout))
+        lines, by_arity, bad = read_lines(path), dict[int, list[tuple[int, list[str]]]](), list[int]()
+        for row, line in zip(lines.rows.tolist(), lines.columns[0].to_pylist(), strict=True):
+            facts, end = list[list[str]](), 0
+            while fact := _FACT.match(line, end):
+                sign, name, terms, dot = fact.groups()
+                facts.append([*map(_word, (name, *_TERMS.findall(terms))), "0" if sign else "1"])
+                end = fact.end()
+                if not dot:
+                    break
+            if not _END.match(line, end):
+                bad.append(row)
+                continue
+            for words in facts:
+                by_arity.setdefault(len(words) - 2, []).append((row, words))
+        found = [replace(lines.without(np.isin(lines.rows, bad), no_fact), columns=(), rows=lines.rows[:0])]
+        for arity, group in sorted(by_arity.items()):
+            columns = tuple(
+                pa.array(column, pa.string()) for column in zip(*(words for _, words in group), strict=True)
+            )
+            layout, rows = Layout(0, tuple(range(1, arity + 1)), arity + 1), np.array([row for row, _ in group])
+            found.append(replace(lines, columns=columns, rows=rows, layout=layout))
         return found
 
 
