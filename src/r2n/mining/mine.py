@@ -3,7 +3,8 @@
 Constraints rule out candidates of a query.
 """
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 from pathlib import Path
@@ -14,13 +15,11 @@ import numpy as np
 from jaxtyping import Bool, Int64
 from scipy.sparse import csr_array
 
-from r2n.data.herbrand import HerbrandBase
-from r2n.data.knowledge_base import Evidence, KnowledgeBase
+from r2n.data.knowledge_base import KnowledgeBase
 from r2n.data.problem import Problem
-from r2n.errors import ConfigError, TheoryError
+from r2n.errors import ConfigError, TheoryError, nearest
 from r2n.files import write_atomically
 from r2n.logic.formula import Atom, Formula, Implies, Not, Unequal, Variable
-from r2n.logic.language import Predicate
 from r2n.logic.parser import THEORY_SUFFIX
 from r2n.logic.theory import Rule, Theory
 from r2n.mining.searches import (
@@ -132,28 +131,50 @@ def constraint_rules(constraints: tuple[Constraint, ...], taken: frozenset[str])
     return tuple((Rule.explicit(next(names), *part.formula(), weight=weight), part) for part, weight in pairs)
 
 
-@dataclass(frozen=True, eq=False)
-class Forbidden:
-    """Which atoms would break a constraint if they were true, given the known facts other than themselves."""
+LEAST_SUPPORT = 30
+"""By default: what 30 facts keep, hardly more than one in ten others breaks (1 - 0.05^(1/30))."""
 
+
+@dataclass(frozen=True, eq=False)
+class Constrained:
+    """Constraints that known facts keep, and the candidates of rows that they forbid: as `rank` wants it."""
+
+    knowledge: KnowledgeBase
     constraints: Sequence[Constraint]
-    base: HerbrandBase
-    evidence: Evidence
     _facts: dict[str, csr_array] = field(default_factory=dict)
 
-    def candidates(
-        self, predicate: Predicate, position: int, given_constants: Int64[np.ndarray, " rows"]
-    ) -> Bool[np.ndarray, "rows candidates"]:
-        """For each constant given at the other position, which candidates at this position of a binary predicate.
+    @classmethod
+    def from_knowledge(
+        cls, knowledge: KnowledgeBase, kinds: Collection[str] = KINDS, min_support: int = LEAST_SUPPORT
+    ) -> "Constrained":
+        """Mine constraints of some kinds; they see what is known, and no query."""
+        for kind in kinds:
+            if kind not in KINDS:
+                known = f"there are: {', '.join(KINDS)}"
+                raise ConfigError(f"there is no kind of constraint '{kind}'", hint=nearest(kind, KINDS) or known)
+        found = mine_constraints(knowledge, min_support=min_support)
+        return cls(knowledge, tuple(constraint for constraint in found if constraint.kind in kinds))
 
-        The candidates are the constants of the position's domain, in the order of `language.members`.
+    def __str__(self) -> str:
+        """`irreflexive 40, disjoint 3`."""
+        counts = Counter(constraint.kind for constraint in self.constraints)
+        return ", ".join(f"{kind} {counts[kind]}" for kind in KINDS if counts[kind]) or "none found"
+
+    def __call__(
+        self, predicate: int, position: int, given: Int64[np.ndarray, "rows positions"]
+    ) -> Bool[np.ndarray, "rows candidates"]:
+        """Which candidates at a position would break a constraint as true atoms, given the other known facts.
+
+        The candidates of a row are the constants of the position's domain, in the order of `language.members`;
+        constraints speak of binary predicates alone.
         """
-        members = self.base.language.members(predicate.domains[position])
-        ids = (members, given_constants) if position == 0 else (given_constants, members)
-        found = np.zeros((len(given_constants), len(members)), bool)
-        for constraint in self.constraints:
-            if predicate.name in constraint.predicates:
-                atoms = self._broken(constraint, predicate.name, *ids)
+        asked = self.knowledge.language.predicates[predicate]
+        members = self.knowledge.language.members(asked.domains[position])
+        found = np.zeros((len(given), len(members)), bool)
+        for constraint in self.constraints if asked.arity == 2 else ():
+            if asked.name in constraint.predicates:
+                first, second = (members, given[:, 1]) if position == 0 else (given[:, 0], members)
+                atoms = self._broken(constraint, asked.name, first, second)
                 found |= atoms.T if position == 0 else atoms
         return found
 
@@ -165,9 +186,9 @@ class Forbidden:
             case "asymmetric":
                 found = (self._known(name, y, x).T > 0) & (x[:, None] != y[None, :])
             case "functional":
-                found = self._number(name, 1)[x][:, None] > self._known(name, x, y)
+                found = np.asarray(self._matrix(name).sum(axis=1))[x][:, None] > self._known(name, x, y)
             case "inverse-functional":
-                found = self._number(name, 0)[y][None, :] > self._known(name, x, y)
+                found = np.asarray(self._matrix(name).sum(axis=0))[y][None, :] > self._known(name, x, y)
             case "disjoint":
                 found = self._known(constraint.predicates[constraint.predicates[0] == name], x, y) > 0
         return np.broadcast_to(found, (len(x), len(y)))
@@ -176,17 +197,11 @@ class Forbidden:
         """1 where name(x, y) is a known true fact: (x, y)."""
         return self._matrix(name)[x][:, y].toarray()
 
-    def _number(self, name: str, axis: int) -> np.ndarray:
-        """Known true facts with each constant at one position, summed over the other, which is `axis`."""
-        return np.asarray(self._matrix(name).sum(axis=axis))
-
     def _matrix(self, name: str) -> csr_array:
         """The known true facts of a predicate: (constants, constants)."""
         if name not in self._facts:
-            index, size = self.base.language.predicate_index(name), len(self.base.language.constants)
-            start, end = np.searchsorted(self.evidence.atoms, self.base.offsets[index : index + 2])
-            codes = self.evidence.atoms[start:end][self.evidence.truth[start:end]]
-            rows = self.base.decode(codes)[1]
+            language = self.knowledge.language
+            rows, size = self.knowledge.facts(language.predicate(name)), len(language.constants)
             self._facts[name] = csr_array((np.ones(len(rows), np.int64), (rows[:, 0], rows[:, 1])), shape=(size, size))
         return self._facts[name]
 
