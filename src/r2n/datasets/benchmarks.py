@@ -48,26 +48,19 @@ TIMEOUT = 30  # seconds without a byte
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
-    """A file that stays: its name, its sha256, and the name it has inside a `.tar.gz` source."""
-
-    name: str
-    sha256: str
-    member: str | None = None
-
-    def matches(self, content: bytes) -> bool:
-        """Whether `content` is this very file."""
-        return hashlib.sha256(content).hexdigest() == self.sha256
-
-
-@dataclass(frozen=True, slots=True)
 class Source:
-    """A file of a public repository at a pinned commit, and what is kept of it."""
+    """A file of a public repository at a pinned commit, or a member of a `.tar.gz` there, and what it is kept as."""
 
     repository: str
     commit: str
     path: str
-    keeps: tuple[Kept, ...]
+    name: str
+    sha256: str
+    member: str = ""
+
+    def matches(self, content: bytes) -> bool:
+        """Whether `content` is this very file."""
+        return hashlib.sha256(content).hexdigest() == self.sha256
 
     def address(self, base: str) -> str:
         """Where to fetch it, below `base`."""
@@ -96,12 +89,10 @@ def listed(what: str) -> list[dict[str, str]]:
         return list(csv.DictReader(file, delimiter="\t"))
 
 
-SOURCES: dict[str, tuple[Source, ...]] = {}
-for (_folder, _repository, _commit, _path), _rows in groupby(
-    listed("sources"), itemgetter("folder", "repository", "commit", "path")
-):
-    _keeps = tuple(Kept(row["name"], row["sha256"], row["member"] or None) for row in _rows)
-    SOURCES[_folder] = (*SOURCES.get(_folder, ()), Source(_repository, _commit, _path, _keeps))
+SOURCES = {
+    folder: tuple(Source(*list(row.values())[1:]) for row in rows)
+    for folder, rows in groupby(listed("sources"), itemgetter("folder"))
+}
 """What is fetched of each dataset that is not embedded, by its folder."""
 
 
@@ -114,7 +105,7 @@ def cache_folder() -> Path:
 
 def is_complete(folder: Path, sources: tuple[Source, ...]) -> bool:
     """Whether every file kept of `sources` is in `folder`, undamaged."""
-    paths = [(folder / kept.name, kept) for source in sources for kept in source.keeps]
+    paths = [(folder / kept.name, kept) for kept in sources]
     return all(path.is_file() and kept.matches(path.read_bytes()) for path, kept in paths)
 
 
@@ -149,10 +140,9 @@ def download(
     take_away(target, SCRATCH)
     if is_complete(target, sources):
         return target
-    for source in sources:
-        address = source.address(base)
+    for address, kept in groupby(sources, lambda source: source.address(base)):
         try:
-            _fetch(source, address, target, progress)
+            _fetch(list(kept), address, target, progress)
         except (OSError, EOFError, ValueError, tarfile.TarError, zlib.error) as error:
             # requests' own errors are OSErrors; the others are damaged archives and wrong checksums
             reason: BaseException = error
@@ -164,8 +154,8 @@ def download(
     return target
 
 
-def _fetch(source: Source, address: str, target: Path, progress: Progress | None) -> None:
-    """Fetch one source into a folder next to `target`, and move into `target` what is kept, with LF line ends."""
+def _fetch(sources: list[Source], address: str, target: Path, progress: Progress | None) -> None:
+    """Fetch one address into a folder next to `target`, and move into `target` what is kept, with LF line ends."""
     import pooch
 
     pooch.get_logger().setLevel("ERROR")  # programs print, libraries do not
@@ -176,8 +166,8 @@ def _fetch(source: Source, address: str, target: Path, progress: Progress | None
         # streamed only where a bar is drawn: pooch leaves a refused stream open
         web: Any = pooch.HTTPDownloader(progressbar=bar, timeout=TIMEOUT, stream=progress is not None)
         fetched = Path(pooch.retrieve(address, known_hash=None, fname="fetched", path=scratch, downloader=web))
-        for kept in source.keeps:
-            contents = [fetched.read_bytes()] if kept.member is None else _members(fetched, kept.member)
+        for kept in sources:
+            contents = [fetched.read_bytes()] if not kept.member else _members(fetched, kept.member)
             content = next((lf for found in contents if kept.matches(lf := found.replace(b"\r\n", b"\n"))), None)
             if content is None:
                 raise ValueError(f"{kept.member or kept.name} in it does not have the sha256 {kept.sha256}")
