@@ -216,11 +216,7 @@ class Mining:
     rules: tuple[MinedRule, ...]
     unwritable: int = 0  # rules left out because no domain of the theory fits one of their variables
     stopped: str | None = None  # where the search was when the time was over, if it was
-
-    @property
-    def sampled(self) -> int:
-        """How many of the rules were counted on a sample."""
-        return sum(mined.sample is not None for mined in self.rules)
+    left_out: int = 0  # paths of more than `MOST_WALKS` walks
 
 
 def mine(
@@ -251,7 +247,8 @@ def mine_rules(
     """Mine the true facts of binary predicates; the rules are named m0, m1, ..., and weigh their confidences."""
     options = options or MiningOptions()
     graph = StepGraph.from_knowledge(knowledge)
-    kinds, stopped = _search(graph, options, progress)
+    walker = PathWalker(graph)
+    kinds, stopped = _search(walker, options, progress)
     taken = {rule.name for rule in knowledge.theory.rules}
     names = (name for name in (f"m{i}" for i in count()) if name not in taken)
     rules, unwritable = list[MinedRule](), 0
@@ -265,17 +262,17 @@ def mine_rules(
         else:
             rule = replace(mined.rule, name=next(names), weight=float(f"{mined.confidence:.4g}"))
             rules.append(replace(mined, rule=rule))
-    return Mining(tuple(rules), unwritable, stopped)
+    return Mining(tuple(rules), unwritable, stopped, len(walker.left_out))
 
 
-def _search(graph: StepGraph, options: MiningOptions, progress: Progress) -> tuple[list[Found], str | None]:
+def _search(walker: PathWalker, options: MiningOptions, progress: Progress) -> tuple[list[Found], str | None]:
     """The best rules of each kind, short ones first, and where the search was when the time was over."""
     deadline = None if options.seconds is None else monotonic() + options.seconds
-    walker = PathWalker(graph, options.most_walks, options.seed)
     lengths = range(options.min_length, options.max_length + 1)
     kinds = {f"bodies of length {length}": search_paths(walker, length, options) for length in lengths}
     if options.constants:
-        kinds["rules with constants"] = search_constant_rules(Ends.from_graph(graph, options.min_support), options)
+        ends = Ends.from_graph(walker.graph, options.min_support)
+        kinds["rules with constants"] = search_constant_rules(ends, options)
     best: list[Found] = []
     for number, (kind, parts) in enumerate(kinds.items()):
         most = options.max_rules if number < len(lengths) else options.max_constant_rules or options.max_rules

@@ -4,7 +4,7 @@ A search yields its `Part`s: (parts done, parts in all, what was found), with no
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from itertools import combinations, pairwise
 
@@ -15,7 +15,7 @@ from scipy.sparse import csr_array, vstack
 from r2n.data.herbrand import RowIndex, index_among
 from r2n.data.knowledge_base import KnowledgeBase
 from r2n.errors import ConfigError, DataError
-from r2n.grounding.counting import entries_at, returns_to_first_step, row_of_entries, with_rows, without_diagonal
+from r2n.grounding.counting import entries_at, returns_to_first_step, row_of_entries, without_diagonal
 from r2n.logic.formula import And, Atom, Constant, Implies, Term, Unequal, Variable
 from r2n.logic.language import Domain, Language, Predicate
 from r2n.logic.theory import Rule
@@ -24,6 +24,7 @@ CAUTION = 5
 """Pairs added to a rule's body pairs when rules are compared: 1 hit in 1 pair is worth less than 80 in 100."""
 
 MOST_STEPS = 3
+MOST_WALKS = 20_000_000  # of a path: beyond, its pairs of constants hardly fit in memory
 
 _BETWEEN = ("z", "w")
 _X, _Y, _Z = Variable("x"), Variable("y"), Variable("z")
@@ -37,11 +38,10 @@ class MinedRule:
     support: int  # reached by the body, and the head is known
     body_pairs: int  # reached by the body
     pca_pairs: int  # reached by the body, and x has a known fact of the head's predicate
-    sample: tuple[int, int] | None = None  # (N, M): counted from N of the M first constants of the body
 
     @property
     def confidence(self) -> float:
-        """The share of the reached pairs that are known; an estimate if there is a sample."""
+        """The share of the reached pairs that are known."""
         return self.support / self.body_pairs
 
     @property
@@ -52,10 +52,7 @@ class MinedRule:
     def __str__(self) -> str:
         """The counts, as in a comment of a theory file."""
         numbers = f"confidence {self.confidence:.4f}, PCA confidence {self.pca_confidence:.4f}"
-        text = f"support {self.support} of {self.body_pairs} pairs, {numbers}"
-        if self.sample is None:
-            return text
-        return f"{text} (estimates: counted on a sample of {self.sample[0]} of {self.sample[1]} first constants)"
+        return f"support {self.support} of {self.body_pairs} pairs, {numbers}"
 
 
 @dataclass(frozen=True)
@@ -64,8 +61,7 @@ class MiningOptions:
 
     `max_length`: atoms of a body, at least `min_length` without constants. `max_rules`: of each predicate as head and
     each length, so that long rules, which are many, do not push out short ones; rules with `constants` have a limit of
-    their own, `max_constant_rules` if that is given. `seconds` ends the search early. Paths of more than `most_walks`
-    walks are counted on a sample of first constants, drawn by `seed`.
+    their own, `max_constant_rules` if that is given. `seconds` ends the search early.
     """
 
     max_length: int = 2
@@ -74,8 +70,6 @@ class MiningOptions:
     min_confidence: float = 0.01
     constants: bool = False
     seconds: float | None = None
-    most_walks: int = 20_000_000
-    seed: int = 0
     min_length: int = 1
     max_constant_rules: int | None = None
 
@@ -86,7 +80,7 @@ class MiningOptions:
         if not 1 <= self.min_length <= self.max_length:
             what = f"bodies of {self.min_length} to {self.max_length} atoms: there are none"
             raise ConfigError(what, hint="min_length is 1 to max_length")
-        for name in ("max_rules", "min_support", "most_walks", "max_constant_rules"):
+        for name in ("max_rules", "min_support", "max_constant_rules"):
             if (value := getattr(self, name)) is not None and value < 1:
                 raise ConfigError(f"{name} is {value}", hint="give at least 1")
         if not 0 <= self.min_confidence <= 1:
@@ -100,8 +94,7 @@ class Found:
     """Rules of one kind and their counts, as columns.
 
     A `head` is a step and a constant: p(x, y) is step 2p and -1, p(x, c) step 2p and c, p(c, y) step 2p + 1 and c. A
-    `body` is a path of steps, or under a head with a constant a step and a constant, -1 if it is a variable. A
-    `sample` is (0, 0) if all was counted.
+    `body` is a path of steps, or under a head with a constant a step and a constant, -1 if it is a variable.
     """
 
     head: Int64[np.ndarray, "rules 2"]
@@ -109,7 +102,6 @@ class Found:
     support: Int64[np.ndarray, " rules"]
     body_pairs: Int64[np.ndarray, " rules"]
     pca_pairs: Int64[np.ndarray, " rules"]
-    sample: Int64[np.ndarray, "rules 2"]
 
     def __len__(self) -> int:
         return len(self.support)
@@ -136,9 +128,7 @@ class Found:
         """One of the rules, in symbols."""
         head, body = self.head[row].tolist(), self.body[row].tolist()
         rule = path_rule(predicates, head, body) if head[1] < 0 else constant_rule(predicates, constants, head, body)
-        counts = (int(column[row]) for column in (self.support, self.body_pairs, self.pca_pairs))
-        counted, total = self.sample[row].tolist()
-        return MinedRule(rule, *counts, sample=(counted, total) if total else None)
+        return MinedRule(rule, *(int(column[row]) for column in (self.support, self.body_pairs, self.pca_pairs)))
 
 
 def path_rule(predicates: Sequence[Predicate], head: Sequence[int], steps: Sequence[int]) -> Rule:
@@ -267,19 +257,11 @@ def _ones(rows: np.ndarray, columns: np.ndarray, shape: tuple[int, int]) -> csr_
 class PathBody:
     """A path of steps, and how many walks lead from x to y over distinct constants.
 
-    `counts` (constants, constants) is off the diagonal and may store zeros. Only the rows `counted_from` (ids of
-    constants) are filled, of the `first_constants` many that the first step leaves.
+    `counts` (constants, constants) is off the diagonal and may store zeros.
     """
 
     steps: tuple[int, ...]
     counts: csr_array
-    counted_from: Int64[np.ndarray, " counted"]
-    first_constants: int
-
-    @property
-    def is_sampled(self) -> bool:
-        """Whether only a sample of the first constants was counted from."""
-        return len(self.counted_from) < self.first_constants
 
     def pairs(self) -> tuple[Int64[np.ndarray, " pairs"], Int64[np.ndarray, " pairs"]]:
         """The distinct pairs (x, y) that are reached, as two columns."""
@@ -290,36 +272,24 @@ class PathBody:
 
 @dataclass(frozen=True)
 class PathWalker:
-    """Paths of a graph; those of more than `most_walks` walks are counted from a random sample of first constants."""
+    """Paths of a graph; those of more than `MOST_WALKS` walks are `left_out`."""
 
     graph: StepGraph
-    most_walks: int
-    seed: int = 0
-
-    def single(self, step: int) -> PathBody:
-        """The path of one step."""
-        matrix = self.graph.steps[step]
-        first = np.flatnonzero(np.diff(matrix.indptr))
-        return PathBody((step,), matrix, first, len(first))
+    left_out: set[tuple[int, ...]] = field(default_factory=set)
 
     def extended(self, prefix: PathBody) -> Iterator[PathBody]:
         """The paths of one step more that lead anywhere; the prefix has one step or two."""
         walks = np.asarray(self.graph.leaving @ prefix.counts.sum(axis=0))
         for last in np.flatnonzero(walks).tolist():
             steps, matrix = (*prefix.steps, last), self.graph.steps[last]
-            counted, counts = prefix.counted_from, prefix.counts
-            share = self.most_walks / int(walks[last])
-            if share < 1:  # a random share of the first constants: one path, one sample per seed
-                number, rng = max(1, int(share * len(counted))), np.random.default_rng([self.seed, *steps])
-                counted = np.sort(rng.choice(counted, number, replace=False))
-                counts = with_rows(counts, counted)
-            counts = csr_array(counts @ matrix)
+            if walks[last] > MOST_WALKS:
+                self.left_out.add(steps)
+                continue
+            counts = csr_array(prefix.counts @ matrix)
             if len(steps) == MOST_STEPS:
                 first, second = (self.graph.steps[step] for step in prefix.steps)
-                if len(counted) < prefix.first_constants:
-                    first = with_rows(first, counted)
                 counts = csr_array(counts - returns_to_first_step(first, second, matrix))
-            yield PathBody(steps, without_diagonal(counts), counted, prefix.first_constants)
+            yield PathBody(steps, without_diagonal(counts))
 
 
 def count_heads(graph: StepGraph, path: PathBody) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -346,12 +316,10 @@ def path_rules(graph: StepGraph, path: PathBody, options: MiningOptions) -> Foun
     if len(path.steps) == 1 and path.steps[0] % 2 == 0:
         passes[path.steps[0] // 2] = False  # p(x, y) -> p(x, y)
     heads = np.flatnonzero(passes)
-    sample = (len(path.counted_from), path.first_constants) if path.is_sampled else (0, 0)
     return Found(
         np.stack([2 * heads, np.full_like(heads, -1)], axis=1),
         np.tile(np.array(path.steps, np.int64), (len(heads), 1)),
         *(counts[heads] for counts in (support, body_pairs, pca_pairs)),
-        sample=np.tile(np.array(sample, np.int64), (len(heads), 1)),
     )
 
 
@@ -369,7 +337,7 @@ def search_paths(walker: PathWalker, length: int, options: MiningOptions) -> Ite
     total = len(walker.graph.steps)
     for step in range(total):
         yield step, total, None
-        for path in paths_from(walker, walker.single(step), length):
+        for path in paths_from(walker, PathBody((step,), walker.graph.steps[step]), length):
             yield step, total, path_rules(walker.graph, path, options)
 
 
@@ -429,8 +397,8 @@ class Ends:
         support, body_pairs, known_pairs = counts
         pca_pairs = np.where(self.step[head] % 2 == 0, known_pairs, body_pairs)
         rows = np.flatnonzero(support >= options.min_confidence * body_pairs)
-        heads, none = np.stack([self.step, self.constant], axis=1)[head[rows]], np.zeros((len(rows), 2), np.int64)
-        return Found(heads, body[rows], support[rows], body_pairs[rows], pca_pairs[rows], none)
+        heads = np.stack([self.step, self.constant], axis=1)[head[rows]]
+        return Found(heads, body[rows], support[rows], body_pairs[rows], pca_pairs[rows])
 
     def with_constant_bodies(self, start: int, stop: int, options: MiningOptions) -> Found:
         """Rules p(x, c) <- q(x, d), ends that share members, whose bodies are the ends from `start` to `stop`."""

@@ -11,6 +11,7 @@ import r2n
 from r2n.data.knowledge_base import KnowledgeBase
 from r2n.errors import ConfigError, DataError
 from r2n.logic.language import Domain, Predicate
+from r2n.mining import searches
 from r2n.mining.mine import (
     Mining,
     MiningOptions,
@@ -143,19 +144,14 @@ predicate q(bc, bc)
     assert (found.rules, found.unwritable) == ((), 2)
 
 
-def test_a_sample_is_stated_and_drawn_by_the_seed() -> None:
+def test_paths_of_many_walks_are_left_out_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     knowledge = random_knowledge(1, 0.5)
-    exact = counts(mine_rules(knowledge, MiningOptions(**ALL)))
-    found, same, other = (mine_rules(knowledge, MiningOptions(most_walks=4, seed=seed, **ALL)) for seed in (1, 1, 2))
-    assert found == same != other
-    sampled = [mined for mined in found.rules if mined.sample is not None]
-    assert sampled
-    for mined in sampled:
-        assert mined.sample is not None
-        assert 0 < mined.sample[0] < mined.sample[1]
-        assert f"a sample of {mined.sample[0]} of {mined.sample[1]} first constants" in str(mined)
-        assert mined.body_pairs <= exact[str(mined.rule.formula)][1]
-    assert [mined for mined in found.rules if mined.sample is None], "single steps are counted whole"
+    every = counts(mine_rules(knowledge, MiningOptions(**ALL)))
+    monkeypatch.setattr(searches, "MOST_WALKS", 4)
+    found = mine_rules(knowledge, MiningOptions(**ALL))
+    assert found.left_out > 0
+    assert counts(found).items() < every.items()
+    assert {rule for rule in every if "&" not in rule} < set(counts(found)), "single steps are counted"
 
 
 def test_time_that_is_over_is_said() -> None:
@@ -241,7 +237,7 @@ def found(predicates: list[int], support: list[int], pairs: list[int], bodies: l
     head = np.array([[2 * p, -1] for p in predicates], np.int64).reshape(-1, 2)
     body = np.array([[b] for b in (bodies or range(number))], np.int64).reshape(-1, 1)
     counts = (np.array(given, np.int64) for given in (support, pairs, pairs))
-    return Found(head, body, *counts, sample=np.zeros((number, 2), np.int64))
+    return Found(head, body, *counts)
 
 
 def test_confidences_are_shares_of_pairs() -> None:
@@ -249,7 +245,6 @@ def test_confidences_are_shares_of_pairs() -> None:
     mined = MinedRule(rule, 3, 12, 4)
     assert (mined.confidence, mined.pca_confidence) == (0.25, 0.75)
     assert str(mined) == "support 3 of 12 pairs, confidence 0.2500, PCA confidence 0.7500"
-    assert "on a sample of 5 of 9 first constants" in str(MinedRule(rule, 3, 12, 4, (5, 9)))
 
 
 def test_a_few_hits_are_worth_less_than_many() -> None:
