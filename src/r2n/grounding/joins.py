@@ -6,11 +6,9 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cached_property
 from operator import itemgetter
-from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import Bool, Int64
-from sqlglot import exp
 
 from r2n.data.herbrand import Codes, HerbrandBase, ranges
 from r2n.data.knowledge_base import KnowledgeBase
@@ -18,11 +16,6 @@ from r2n.errors import GroundingError
 from r2n.logic.formula import Atom, Constant, Term, Variable
 from r2n.logic.language import Domain, Language
 from r2n.logic.theory import Literal, Rule, Theory
-
-if TYPE_CHECKING:
-    from sqlglot.expressions import Expr as Expression
-else:  # before sqlglot 30, Expression is the base of its expressions, and there is no Expr
-    Expression = getattr(exp, "Expr", exp.Expression)
 
 MAX_GROUNDINGS = 20_000_000
 
@@ -40,95 +33,70 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class AtomTable:
-    """A table that holds an atom a row: its name, its columns (one a position) and the schema it is in."""
+    """A table that holds an atom a row: its name and its columns, one a position."""
 
     name: str
     columns: tuple[str, ...]
-    schema: str | None = None
-
-    def expression(self, alias: str | None = None) -> exp.Table:
-        """The table in a query, made without parsing: rules are many."""
-        return exp.Table(
-            this=exp.Identifier(this=self.name, quoted=True),
-            db=exp.Identifier(this=self.schema, quoted=True) if self.schema else None,
-            alias=exp.TableAlias(this=exp.Identifier(this=alias, quoted=False)) if alias else None,
-        )
 
 
 class ConjunctiveSelect:
-    """The substitutions of variables under conditions that are added one by one; first come, first bound."""
+    """The substitutions of variables under conditions that are added one by one, as SQL; first come, first bound.
 
-    def __init__(self, constant: Callable[[str], Expression]) -> None:
-        """Without conditions; `constant` writes a constant, given by name, as the tables hold it."""
-        self.columns: dict[str, exp.Column] = {}
+    DuckDB and Spark read it alike: all names in it are those of grounding's own tables.
+    """
+
+    def __init__(self, constant: Callable[[str], int]) -> None:
+        """Without conditions; `constant` gives the id of a constant by its name."""
+        self.columns: dict[str, str] = {}
         self._constant = constant
-        self._sources: list[exp.Table] = []
-        self._conditions: list[Expression] = []
-        self._left_joins: list[exp.Join] = []
-        self._missing: list[Expression] = []
+        self._sources, self._conditions, self._left_joins, self._missing = ([] for _ in range(4))
 
-    def value(self, term: Term) -> Expression:
+    def value(self, term: Term) -> str:
         """A term in the query; its variable is bound."""
-        if isinstance(term, Constant):
-            return self._constant(term.name)
-        return self.columns[term.name].copy()
+        return str(self._constant(term.name)) if isinstance(term, Constant) else self.columns[term.name]
 
     def join(self, table: AtomTable, terms: Sequence[Term]) -> None:
         """Only substitutions that take the terms to a row of the table; this binds their variables."""
         alias = f"t{len(self._sources)}"
-        self._sources.append(table.expression(alias))
+        self._sources.append(f"{table.name} AS {alias}")
         for name, term in zip(table.columns, terms, strict=True):
-            column = exp.column(name, table=alias)
             if isinstance(term, Variable) and term.name not in self.columns:
-                self.columns[term.name] = column
+                self.columns[term.name] = f"{alias}.{name}"
             else:
-                self._conditions.append(exp.EQ(this=column, expression=self.value(term)))
+                self._conditions.append(f"{alias}.{name} = {self.value(term)}")
 
     def forbid(self, table: AtomTable, terms: Sequence[Term]) -> None:
         """Only substitutions that take the terms to no row of the table."""
         alias = f"n{len(self._conditions)}"
-        rows = exp.select(exp.Literal.number(1)).from_(table.expression(alias)).where(self._same(table, alias, terms))
-        self._conditions.append(exp.not_(exp.Exists(this=rows)))
+        rows = f"SELECT 1 FROM {table.name} AS {alias} WHERE {self._same(table, alias, terms)}"
+        self._conditions.append(f"NOT EXISTS ({rows})")
 
     def count_missing(self, table: AtomTable, terms: Sequence[Term]) -> None:
         """Count a substitution's terms as missing where they are no row of the table."""
         alias = f"k{len(self._left_joins)}"
-        same = self._same(table, alias, terms)
-        self._left_joins.append(exp.Join(this=table.expression(alias), on=same, side="LEFT"))
-        missing = exp.Is(this=exp.column(table.columns[0], table=alias), expression=exp.Null())
-        self._missing.append(exp.Cast(this=exp.Paren(this=missing), to=exp.DataType.build("int")))
+        self._left_joins.append(f" LEFT JOIN {table.name} AS {alias} ON {self._same(table, alias, terms)}")
+        self._missing.append(f"CAST({alias}.{table.columns[0]} IS NULL AS INT)")
 
     def differ(self, some: Sequence[Term], other: Sequence[Term]) -> None:
         """Only substitutions under which the terms are not all equal to the others."""
-        pairs = [
-            exp.EQ(this=self.value(left), expression=self.value(right)) for left, right in zip(some, other, strict=True)
-        ]
-        self._conditions.append(exp.not_(exp.paren(exp.and_(*pairs))))
+        pairs = zip(map(self.value, some), map(self.value, other), strict=True)
+        self._conditions.append(f"NOT ({' AND '.join(map(' = '.join, pairs))})")
 
-    def _same(self, table: AtomTable, alias: str, terms: Sequence[Term]) -> Expression:
-        pairs = zip(table.columns, terms, strict=True)
-        return exp.and_(
-            *(exp.EQ(this=exp.column(name, table=alias), expression=self.value(term)) for name, term in pairs)
-        )
+    def _same(self, table: AtomTable, alias: str, terms: Sequence[Term]) -> str:
+        pairs = zip(table.columns, map(self.value, terms), strict=True)
+        return " AND ".join(f"{alias}.{name} = {value}" for name, value in pairs)
 
-    def select(self, outputs: Sequence[Expression], missing: int = 0) -> exp.Select:
+    def select(self, outputs: Sequence[str], missing: int = 0) -> str:
         """These outputs of every substitution with at most so many missing rows.
 
         Over tables of distinct rows no substitution comes twice: the variables determine the row of each table.
         """
-        query = exp.select(*outputs)
-        if self._sources:
-            query = query.from_(self._sources[0], copy=False)
-        crossed = [exp.Join(this=source, kind="CROSS") for source in self._sources[1:]]
-        query.set("joins", [*crossed, *self._left_joins])
-        for condition in self._conditions:
-            query = query.where(condition, copy=False)
+        conditions, query = [*self._conditions], f"SELECT {', '.join(outputs)}"
         if len(self._missing) > missing:
-            total = self._missing[0]
-            for each in self._missing[1:]:
-                total = exp.Add(this=total, expression=each)
-            query = query.where(exp.LTE(this=total, expression=exp.Literal.number(missing)), copy=False)
-        return query
+            conditions.append(f"{' + '.join(self._missing)} <= {missing}")
+        if self._sources:
+            query += f" FROM {' CROSS JOIN '.join(self._sources)}{''.join(self._left_joins)}"
+        return f"{query} WHERE {' AND '.join(conditions)}" if conditions else query
 
 
 @dataclass(frozen=True, eq=False)
@@ -249,8 +217,8 @@ class RuleQuery:
                     size /= max(1, relation.distinct(i))
         return round(min(size, 1e18))
 
-    def compiled(self, constant: Callable[[str], Expression]) -> ConjunctiveSelect:
-        """The conditions as SQL over the relations' tables; `constant` renders a constant, given by name."""
+    def compiled(self, constant: Callable[[str], int]) -> ConjunctiveSelect:
+        """The conditions as SQL over the relations' tables; `constant` gives the id of a constant by its name."""
         select = ConjunctiveSelect(constant)
         for relation, atom in (*self.joined, *self.ranging):
             select.join(relation.table, atom.terms)
