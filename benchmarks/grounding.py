@@ -22,8 +22,7 @@ import typer
 
 import r2n
 from r2n.errors import DataError
-from r2n.grounding.full import FullGrounder
-from r2n.grounding.known_body import KnownBodyGrounder
+from r2n.grounding.full import FullGrounder, KnownBodyGrounder
 from r2n.grounding.store import Store
 
 REPEATS = 5

@@ -11,9 +11,8 @@ from r2n.data.herbrand import HerbrandBase
 from r2n.data.knowledge_base import KnowledgeBase, with_reciprocals
 from r2n.data.problem import Problem
 from r2n.grounding.backward import BackwardGrounder
-from r2n.grounding.full import FullGrounder
+from r2n.grounding.full import FullGrounder, KnownBodyGrounder
 from r2n.grounding.ground_rules import Grounder
-from r2n.grounding.known_body import KnownBodyGrounder
 from r2n.model.run import Run, prepare_run
 from r2n.model.training import train_in
 from r2n.scoring import AtomLogits

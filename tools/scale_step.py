@@ -19,7 +19,7 @@ import torch
 import r2n
 from r2n.data.problem import Problem
 from r2n.evaluation.ranking import EvaluationOptions, Filter, rank
-from r2n.grounding.known_body import KnownBodyGrounder
+from r2n.grounding.full import KnownBodyGrounder
 from r2n.grounding.store import DuckDBEngine, Store
 from r2n.network.graph_sources import Ungrounded
 from r2n.network.r2n import R2N

@@ -10,9 +10,8 @@ from r2n.data.knowledge_base import Evidence, KnowledgeBase
 from r2n.errors import GroundingError
 from r2n.grounding.backward import BackwardGrounder
 from r2n.grounding.cache import fingerprint
-from r2n.grounding.full import FullGrounder
+from r2n.grounding.full import FullGrounder, KnownBodyGrounder
 from r2n.grounding.ground_rules import Grounder, Grounding
-from r2n.grounding.known_body import KnownBodyGrounder
 from r2n.grounding.store import Store
 from r2n.grounding.strategies import make_grounder
 from r2n.logic.parser import parse_theory

@@ -15,7 +15,7 @@ from r2n.data.tables import Table, read_facts
 from r2n.datasets.benchmarks import GITHUB
 from r2n.errors import R2NError
 from r2n.grounding import store
-from r2n.grounding.known_body import KnownBodyGrounder
+from r2n.grounding.full import KnownBodyGrounder
 from r2n.grounding.store import DuckDBEngine, Store
 from tests.oracles.fact_writers import WRITERS
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from r2n.errors import DataError
-from r2n.grounding.known_body import KnownBodyGrounder
+from r2n.grounding.full import KnownBodyGrounder
 from r2n.grounding.spark import SparkEngine
 from tests.spark_problem import ground_by_spark, write_problem
 

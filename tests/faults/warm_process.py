@@ -98,11 +98,9 @@ def command(*arguments: str) -> None:
 
 
 def fetch(address: str, cache: str, described: str) -> None:
-    from r2n.datasets.benchmarks import Kept, Source, download
+    from r2n.datasets.benchmarks import Source, download
 
-    sources = tuple(
-        Source("owner/repo", "abc", path, tuple(Kept(*kept) for kept in keeps)) for path, keeps in json.loads(described)
-    )
+    sources = tuple(Source("owner/repo", "abc", path, *kept) for path, keeps in json.loads(described) for kept in keeps)
     download("kg", base=address, cache=Path(cache), sources=sources)
 
 

@@ -11,9 +11,8 @@ import r2n.datasets
 from r2n.data.knowledge_base import Evidence, KnowledgeBase
 from r2n.data.tables import Facts, Table
 from r2n.grounding.backward import BackwardGrounder
-from r2n.grounding.full import FullGrounder
+from r2n.grounding.full import FullGrounder, KnownBodyGrounder
 from r2n.grounding.ground_rules import Grounding
-from r2n.grounding.known_body import KnownBodyGrounder
 from r2n.grounding.store import Store
 from r2n.logic.parser import parse_theory
 from r2n.logic.theory import Theory

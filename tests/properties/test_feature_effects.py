@@ -13,8 +13,7 @@ from r2n.data.knowledge_base import KnowledgeBase, with_reciprocals
 from r2n.explanation import features as module
 from r2n.explanation.features import feature_effects
 from r2n.grounding.backward import BackwardGrounder
-from r2n.grounding.full import FullGrounder
-from r2n.grounding.known_body import KnownBodyGrounder
+from r2n.grounding.full import FullGrounder, KnownBodyGrounder
 from r2n.network.graph_sources import GroundedOnDemand, Ungrounded
 from r2n.network.r2n import R2N
 from r2n.options import ModelOptions

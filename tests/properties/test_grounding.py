@@ -13,9 +13,8 @@ from r2n.data.herbrand import closed_atoms
 from r2n.data.knowledge_base import Evidence, KnowledgeBase
 from r2n.grounding import store
 from r2n.grounding.backward import BackwardGrounder
-from r2n.grounding.full import FullGrounder
+from r2n.grounding.full import FullGrounder, KnownBodyGrounder
 from r2n.grounding.ground_rules import Grounder, Grounding, Neighbourhoods
-from r2n.grounding.known_body import KnownBodyGrounder
 from r2n.grounding.store import Store
 from r2n.network.graph_sources import GroundedOnDemand
 from r2n.network.r2n import R2N

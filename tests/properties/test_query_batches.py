@@ -15,8 +15,7 @@ from torch import Tensor
 
 import r2n
 from r2n.data.knowledge_base import KnowledgeBase, with_reciprocals
-from r2n.grounding.full import FullGrounder
-from r2n.grounding.known_body import KnownBodyGrounder
+from r2n.grounding.full import FullGrounder, KnownBodyGrounder
 from r2n.grounding.store import Store
 from r2n.logic.parser import parse_theory
 from r2n.network.graph_sources import GroundedOnDemand

@@ -12,9 +12,8 @@ from r2n.data.herbrand import Codes
 from r2n.data.knowledge_base import KnowledgeBase
 from r2n.datasets.benchmarks import load
 from r2n.grounding.backward import BackwardGrounder
-from r2n.grounding.full import FullGrounder
+from r2n.grounding.full import FullGrounder, KnownBodyGrounder
 from r2n.grounding.ground_rules import Grounder
-from r2n.grounding.known_body import KnownBodyGrounder
 from r2n.grounding.spark import SparkEngine
 from r2n.grounding.store import DuckDBEngine, Store
 from tests.spark_problem import adaptive, spark_engine

@@ -62,12 +62,11 @@ def load_changed(
 def print_headers(model: "Model", given: Iterable[str | Path]) -> None:
     """Which first rows of files on the command line are taken for headers, on standard error; other texts are facts."""
     from r2n.data.atom_text import looks_like_atom
-    from r2n.data.tables import Table, checked_format, with_header
+    from r2n.data.tables import Table, read_facts
 
     advice = "if it is a fact or a query, write it below another row, or use Table(file, header=False) in Python"
     for path in (Path(item) for item in given if isinstance(item, Path) or not looks_like_atom(item)):
-        table = Table(path)
-        first = with_header(table, checked_format(table, path), model.problem.knowledge.theory)[1]
+        first = read_facts(Table(path), on_error="skip", theory=model.problem.knowledge.theory).first
         if first is not None and first.is_header:
             ui.note(f"note: {first.taken(advice)}")
 

@@ -25,6 +25,7 @@ from r2n.grounding.store import MemoryBudget, Store
 from r2n.grounding.strategies import ground_rules_left_out, make_engine, make_grounder, reached_by
 from r2n.logic.theory import Rule, printed_predicate
 from r2n.mining.mine import MiningOptions, check_theory_path, mine_constraints, mine_rules, mined_theory, write_theory
+from r2n.mining.searches import MOST_WALKS
 from r2n.model.choices import choose_options
 from r2n.model.memory import parse_size
 from r2n.model.preflight import cost_warnings, mining_notes, preflight_warnings
@@ -239,20 +240,17 @@ def mine(
     min_confidence: Annotated[float, Option(help="Share of them in all it says.")] = _DEFAULTS.min_confidence,
     seconds: Annotated[float | None, Option(help="Stop the search for rules after this time.")] = None,
     constants: Annotated[bool, Option("--constants", help="Rules with constants too.")] = False,
-    constant_length: Annotated[int, Option(help="Atoms of their bodies, 1 or 2.")] = _DEFAULTS.constant_length,
     max_constant_rules: Annotated[int | None, Option(help="Of each predicate as head; as --max-rules.")] = None,
     min_length: Annotated[int, Option(help="Least atoms of a body without constants.")] = _DEFAULTS.min_length,
     constraints: Annotated[bool, Option("--constraints", help="Constraints too, as rules.")] = False,
     max_exceptions: Annotated[float, Option(help="Share of exceptions that a constraint may have.")] = 0.0,
     fresh: Annotated[bool, Option("--fresh", help="Without the rules that the problem has already.")] = False,
-    seed: Annotated[int, Option(min=0, help="Of samples, where a graph is large.")] = 0,
     on_error: ui.OnErrorOption = None,
     as_json: ui.JsonOption = False,
 ) -> None:
     """Mine rules and constraints from the training facts of a problem: a theory file with weights."""
     given = max_length, max_rules, min_support, min_confidence, constants, seconds
-    longer = {"constant_length": constant_length, "min_length": min_length, "max_constant_rules": max_constant_rules}
-    options = MiningOptions(*given, seed=seed, **longer)
+    options = MiningOptions(*given, min_length=min_length, max_constant_rules=max_constant_rules)
     if not 0 <= max_exceptions <= 1:
         raise ConfigError(f"--max-exceptions is {max_exceptions}", hint="give a share from 0 to 1")
     if out is not None:
@@ -266,20 +264,20 @@ def mine(
     if out is not None:
         write_theory(out, text)
     if as_json:
-        counts = ("support", "body_pairs", "pca_pairs", "confidence", "pca_confidence", "sample")
+        counts = ("support", "body_pairs", "pca_pairs", "confidence", "pca_confidence")
         rules = [
             {"name": mined.rule.name, "rule": str(mined.rule), **{name: getattr(mined, name) for name in counts}}
             for mined in mining.rules
         ]
         found = {"rules": rules, "constraints": [asdict(constraint) for constraint in held]}
-        ui.print_json({**found, "unwritable": mining.unwritable, "stopped": mining.stopped})
+        ui.print_json(found | {name: getattr(mining, name) for name in ("unwritable", "stopped", "left_out")})
     elif out is None:
         typer.echo(text, nl=False)
     ui.note(f"{len(mining.rules):,} rules, {len(held):,} constraints mined")
     if mining.unwritable:
         ui.note(f"{mining.unwritable:,} rules left out: no declared domain fits one of their variables")
-    if mining.sampled:
-        ui.note(f"{mining.sampled:,} rules counted on a sample of first constants: estimates")
+    if mining.left_out:
+        ui.note(f"{mining.left_out:,} paths left out: each has more than {MOST_WALKS:,} walks")
     if mining.stopped is not None:
         ui.note(f"the time was over at {mining.stopped}")
     if out is not None:

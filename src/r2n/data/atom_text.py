@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from r2n.data.records import MOST_WHOLE, PostgresTable, shortened
+from r2n.data.records import PostgresTable, cell_text, shortened
 from r2n.data.tables import FALSE, NO_THEORY, TRUE, Facts, Table
 from r2n.errors import ConfigError, DataError, Location
 from r2n.logic.formula import quoted, unescaped
@@ -171,11 +171,10 @@ class GivenRows:
     def _constant(self, row: int, position: int, given: Any) -> str:
         """An item as the name of a constant or predicate: a text or a number."""
         item = given.item() if isinstance(given, np.generic) else given
-        if isinstance(item, float) and abs(item) < MOST_WHOLE and item.is_integer():
-            item = int(item)
-        is_number = isinstance(item, int | float) and not isinstance(item, bool) and abs(item) < float("inf")
-        if (isinstance(item, str) and item) or is_number:
-            return str(item)
+        if isinstance(item, str | int | float) and not isinstance(item, bool) and item == item:
+            text, kind = cell_text(item)
+            if text and kind is None:
+                return text
         held = "is empty" if item is None or item == "" or item != item else f"is {item!r}, which is no constant"
         hint = "every item is a text or a number; only the last may be True or False, the truth of the fact"
         raise DataError(f"item {position + 1} {held}", where=self.locate(row), hint=hint)

@@ -2,8 +2,9 @@
 
 Every predicate of the facts is a table of its name with the columns c1, c2, ... that holds its true atoms;
 `denied.NAME` holds its false atoms. A definition is one SELECT over these tables. It may be a stranger's, and must give
-the same facts each time: the database is in memory and closed to all else, and DuckDB's own reading of the SQL is
-searched for settings, catalogs, clocks, random numbers, other SQL in a text, and what depends on the order of rows.
+the same facts each time: the database is in memory and closed to all else, the tables are sorted, one thread reads them
+in their order, and DuckDB's own reading of the SQL is searched for settings, catalogs, clocks, random numbers and other
+SQL in a text.
 """
 
 import json
@@ -27,7 +28,12 @@ from r2n.logic.language import Predicate
 MOST_SECONDS = 60.0  # of one SELECT
 MOST_BYTES = 2**32  # that one SELECT may need, besides the tables
 ONLY_FACTS = "a definition reads facts alone: no file, setting, clock or random number"
-_LOCKED = ("enable_external_access = false", "python_enable_replacements = false", "lock_configuration = true")
+_LOCKED = (
+    "threads = 1",
+    "enable_external_access = false",
+    "python_enable_replacements = false",
+    "lock_configuration = true",
+)
 _NESTED = ("list", "array", "struct", "map", "union")
 _TABLE_FUNCTIONS = {"range", "generate_series", "unnest"}
 # of those that DuckDB holds for the same each time
@@ -37,15 +43,6 @@ _OF_THE_PROCESS = {
     *("json_serialize_plan", "json_serialize_sql", "json_deserialize_sql"),
 }
 _WITHOUT_BRACKETS = {"current_time", "current_timestamp", "localtime", "localtimestamp"}
-# functions that take what comes first, put values behind each other in the order of rows, or count rows
-_IN_ORDER = {
-    *("first", "last", "any_value", "arbitrary", "list", "array_agg", "string_agg", "group_concat", "listagg"),
-    *("arg_max", "arg_max_null", "arg_max_nulls_last", "argmax", "max_by"),
-    *("arg_min", "arg_min_null", "arg_min_nulls_last", "argmin", "min_by"),
-    *("first_value", "last_value", "nth_value", "lag", "lead", "fill", "row_number", "ntile"),
-    *("mode", "approx_quantile", "reservoir_quantile", "approx_top_k"),
-}
-_CUTS = {"LIMIT_MODIFIER": "LIMIT", "LIMIT_PERCENT_MODIFIER": "LIMIT", "DISTINCT_MODIFIER": "DISTINCT ON"}
 
 Definitions = Mapping[str, str]
 """For each derived predicate its SELECT."""
@@ -132,7 +129,7 @@ def _load(connection: duckdb.DuckDBPyConnection, facts: Sequence[Facts]) -> dict
 
 def _insert(connection: duckdb.DuckDBPyConnection, table: str, rows: pa.Table) -> None:
     connection.register("incoming", rows)  # a predicate of this name is in another catalog
-    connection.execute(f"INSERT INTO {table} SELECT DISTINCT * FROM temp.main.incoming")
+    connection.execute(f"INSERT INTO {table} SELECT DISTINCT * FROM temp.main.incoming ORDER BY ALL")
     connection.unregister("incoming")
 
 
@@ -165,7 +162,7 @@ def _add(connection: duckdb.DuckDBPyConnection, arities: dict[str, int], name: s
             )
         forbidden = forbidden_in(sql, arities)
         if forbidden is not None:
-            raise ConfigError(forbidden[0], hint=f"{forbidden[1]}; the tables are: {listed}")
+            raise ConfigError(forbidden, hint=f"{ONLY_FACTS}; the tables are: {listed}")
         with interruptible(connection, MOST_SECONDS):
             kinds = connection.sql(sql).types
             columns = fetch_texts(connection.sql(f"SELECT DISTINCT COLUMNS(*)::VARCHAR FROM ({sql}\n)"))
@@ -192,27 +189,24 @@ def _add(connection: duckdb.DuckDBPyConnection, arities: dict[str, int], name: s
     return added
 
 
-def forbidden_in(sql: str, tables: Collection[str]) -> tuple[str, str] | None:
-    """What one SELECT does that a definition over these tables may not, and what to do instead; None: nothing."""
+def forbidden_in(sql: str, tables: Collection[str]) -> str | None:
+    """What one SELECT does that a definition over these tables may not; None: nothing."""
     question = "SELECT json_serialize_sql(?, skip_null := true, skip_empty := true)"
     with duckdb.connect() as connection:
         (text,) = connection.execute(question, [sql]).fetchone()  # pyright: ignore
     try:
         tree = json.loads(text)
     except RecursionError:
-        return "it is nested too deep", ONLY_FACTS
+        return "it is nested too deep"
     if tree.get("error"):
-        return "it cannot be analysed", ONLY_FACTS
+        return "it cannot be analysed"
     known, waiting = {name.casefold() for name in tables}, [tree]
     while waiting:
         node = waiting.pop()
         if isinstance(node, dict):
             other = _other_table(node, known) or _other_function(node)
             if other is not None:
-                return f"it reads {other}", ONLY_FACTS
-            order = _order(node)
-            if order is not None:
-                return f"it depends on the order of the rows: {order[0]}", order[1]
+                return f"it reads {other}"
         waiting += node.values() if isinstance(node, dict) else node if isinstance(node, list) else ()
     return None
 
@@ -253,22 +247,3 @@ def _forbidden() -> tuple[frozenset[str], frozenset[str]]:
         ).fetchall()
         views = connection.execute("SELECT lower(view_name) FROM duckdb_views() WHERE internal").fetchall()
     return frozenset(name for (name,) in functions) | _OF_THE_PROCESS, frozenset(name for (name,) in views)
-
-
-def _order(node: Node) -> tuple[str, str] | None:
-    """What in it depends on the order of rows, and what to write instead."""
-    modifiers = {part["type"]: part for part in node.get("modifiers", ())}
-    if "distinct_on_targets" not in modifiers.get("DISTINCT_MODIFIER", {}):
-        modifiers.pop("DISTINCT_MODIFIER", None)
-    cut = next((word for kind, word in _CUTS.items() if kind in modifiers), None)
-    orders = modifiers.get("ORDER_MODIFIER", {}).get("orders", ())
-    if cut is not None and not any(order["expression"].get("class") == "STAR" for order in orders):
-        return cut, f"order the rows by all that is selected: ORDER BY ALL{' before LIMIT' * (cut == 'LIMIT')}"
-    if node.get("ref_type") == "POSITIONAL":
-        return "POSITIONAL JOIN", "join the tables by the constants in them"
-    if [str(part).casefold() for part in node.get("column_names", ())][-1:] == ["rowid"]:
-        return "rowid", "take the constants"
-    name = str(node.get("function_name", "")).casefold()
-    if name in _IN_ORDER or any("ROWS" in str(node.get(key)) for key in ("start", "end")):
-        return name, "take what is the same in any order: min(x), max(x), count(x), or rank() OVER (ORDER BY x)"
-    return None

@@ -32,6 +32,9 @@ DEFAULT_DOMAIN = Domain("constant")
 VARIABLE = "\0"  # before the name of a variable of a rule, next to names of constants
 ONE_KIND = 0.9  # share of the constants in one domain: above, all are candidates for each other
 
+Members = dict[str, set[str]]
+"""The constants of domains."""
+
 
 def complete(
     theory: Theory,
@@ -53,17 +56,10 @@ def complete(
         theory = _with_predicates_of(theory, facts, None if is_one else domains)
     theory = theory.completed(theory.domains, theory.predicates)
     members = given_members(theory.domains, domains)
-    gathered = {d.name: set[str]() for d in theory.domains if d.is_open and d.name not in members}
-    positions = {predicate.name: predicate.domains for predicate in theory.predicates}
-    for group in facts:
-        if len(group.arguments) == len(positions.get(group.predicate, ())):
-            for domain, column in zip(positions[group.predicate], group.arguments, strict=True):
-                if domain.name in gathered:
-                    gathered[domain.name].update(pc.unique(column).to_pylist())
-    in_rules = rule_constants(theory)
+    gathered, in_rules = gathered_members(theory.predicates, facts), rule_constants(theory)
     for name, domain, _ in in_rules:
-        gathered.get(domain.name, set()).add(name)
-    language = Language.build(theory.domains, theory.predicates, members | gathered)
+        gathered.setdefault(domain.name, set()).add(name)
+    language = Language.build(theory.domains, theory.predicates, gathered | members)
     names_of: dict[str, set[str]] = {}  # rules and constants may be many
     for name, domain, where in in_rules if are_all_here else ():
         if domain.name not in names_of:
@@ -496,24 +492,24 @@ def counterparts(base: HerbrandBase, codes: Codes) -> Codes:
     return reciprocal_codes(base, codes, both_ways=True)
 
 
-Members = dict[str, set[str]]
+def gathered_members(predicates: Sequence[Predicate], facts: Sequence[Facts]) -> Members:
+    """The constants that stand in the positions of each domain of which the data says what is in it.
+
+    Facts that do not fit their predicate are passed over: their encoding says what is wrong, and where.
+    """
+    found, domains = Members(), {predicate.name: predicate.domains for predicate in predicates}
+    for group in facts:
+        if len(group.arguments) == len(domains.get(group.predicate, ())):
+            for domain, column in zip(domains[group.predicate], group.arguments, strict=True):
+                if domain.is_open:
+                    found.setdefault(domain.name, set()).update(pc.unique(column).to_pylist())
+    return found
 
 
 def members_by_facts(language: Language, facts: Sequence[Facts]) -> Members:
     """For each domain that may grow, the constants outside the language that facts put into it."""
-    found: Members = {}
-    known = pa.array(language.constants, pa.string())
-    arities = {predicate.name: predicate for predicate in language.predicates}
-    for group in facts:
-        predicate = arities.get(group.predicate)
-        if predicate is None or len(group.arguments) != predicate.arity:
-            continue  # the error comes with the encoding, which knows where it stands
-        for domain, column in zip(predicate.domains, group.arguments, strict=True):
-            if domain.is_open:
-                names = pc.unique(column)
-                new = names.filter(pc.invert(pc.is_in(names, value_set=known)))
-                found.setdefault(domain.name, set()).update(new.to_pylist())
-    return found
+    gathered = gathered_members(language.predicates, facts)
+    return {name: names.difference(language.constants) for name, names in gathered.items()}
 
 
 def members_by_atoms(trained: Language, base: HerbrandBase, atoms: Codes) -> Members:

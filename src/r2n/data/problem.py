@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.compute as pc
 from jaxtyping import Int64
 from pydantic import BeforeValidator, Field, ValidationError
@@ -23,7 +22,7 @@ from r2n.data.features import Analyzer, FeatureTable, read_features
 from r2n.data.herbrand import HerbrandBase, closed_atoms, union
 from r2n.data.knowledge_base import EncodedFacts, Evidence, KnowledgeBase, complete, encode_facts, with_functional
 from r2n.data.records import OnError, PostgresTable, check_file, is_postgres
-from r2n.data.tables import Table, read_facts, unusual_first_rows
+from r2n.data.tables import FactRows, FirstRow, Table, read_facts
 from r2n.data.text_tables import read_lines
 from r2n.errors import ConfigError, DataError, Location, counted, first_names, nearest
 from r2n.logic.language import Language, Predicate
@@ -215,6 +214,7 @@ def described_table(spec: TableOptions, folder: Path) -> Table:
 
 
 MOST_NAMED = 4  # positions of a domain in a note
+MOST_ALONE = 0.05  # share of rows whose constants occur nowhere else, for such a first row to be unusual
 TRAIN = "train"
 _BACKGROUND = "background"
 
@@ -308,8 +308,6 @@ class Problem:
             return next((group.location(row) for group, row in found if row >= 0), None)
 
         read_in, unread, read_as = read_features(language, features or {}, on_error=skip, mention=mention)
-        ids = [part.constants for part in read_in.values()]
-        described = [[pa.array([language.constants[i] for i in part], pa.string())] for part in ids]
         counts = [(split, len(part.codes)) for split, part in encoded.items()]
         duplicates = tuple((split, count - len(splits[split])) for split, count in counts)
         train, where = splits.pop(TRAIN), Location(source) if source is not None else None
@@ -318,6 +316,8 @@ class Problem:
         notes = [note for part in sources.values() for note in part.notes]
         if len(theory.domains) > 1 and not written.predicates:
             notes.append(_found_domains(language))
+        listed = [d for d in language.domains if d.listed is not None or d.name in (domains or {})]
+        usual = union(*map(language.members, listed), *(part.constants for part in read_in.values()))
         report = LoadReport(
             tuple(counts),
             duplicates,
@@ -325,7 +325,7 @@ class Problem:
             tuple((domain, part.ignored) for domain, part in read_in.items()),
             tuple((split, count) for split, parts in read.items() if (count := sum(part.empty for part in parts))),
             (*(row.note for row in first if row.is_header), *notes, *of_functional, *read_as),
-            (*(r.note for r in unusual_first_rows(tables_read, written, domains or {}, described)), *contradicted),
+            (*(row.note for row in unusual_first_rows(base, tables_read, encoded.values(), usual)), *contradicted),
         )
         labelled = union(train.atoms, *(part.atoms for part in splits.values()))
         found = find_candidates(base, sources, labelled, read_in)
@@ -460,6 +460,46 @@ def asked_positions(
         raise ConfigError(f"queries.ask: no predicate has an argument '{wrong[0]}'", hint=hint)
     found = {name: tuple(i for i, part in enumerate(own) if part & set(ask)) for name, own in keys.items()}
     return {name: positions for name, positions in found.items() if positions}
+
+
+def unusual_first_rows(
+    base: HerbrandBase, read: Sequence[FactRows], encoded: Iterable[EncodedFacts], usual: Int64[np.ndarray, " _"]
+) -> list[FirstRow]:
+    """First rows that were read as facts and look like headers: their constants occur in no other row.
+
+    That a constant occurs once is no sign of a header in a table where it is common, or if it is among the `usual`
+    ones, which lists or features name, or has the digits and signs of codes and addresses.
+    """
+    first = {
+        group: part.first
+        for part in read
+        for group in part.facts
+        if part.first and not part.first.is_header and group.rows[0] == part.first.row
+        if not any(re.search(r"[\d/:#@]", cell) for cell in part.first.cells)
+    }
+    parts = list(encoded)
+    groups = [group for part in parts for group in part.groups]
+    if first.keys().isdisjoint(groups):
+        return []
+    offsets = np.cumsum([0, *(len(part.groups) for part in parts)]).tolist()
+    group = np.concatenate([part.group + offset for part, offset in zip(parts, offsets, strict=False)]).astype(np.int64)
+    is_asked = np.array([own in first for own in groups])[group] & (np.concatenate([part.row for part in parts]) == 0)
+    predicate, arguments = base.decode(np.concatenate([part.codes for part in parts]))
+    names = np.array([own.table.predicate is None for own in groups])[group]  # its predicate is read from the row
+    cells = np.column_stack([arguments, np.where(names, len(base.language.constants) + predicate, -1)])
+    times = np.bincount(cells[~is_asked].ravel() + 1, minlength=cells.max() + 2)
+    times[usual + 1] += 1
+    times[0] = 0  # of no cell
+    seen = times[cells + 1].max(axis=1)
+    ids = {id(own.table): i for i, own in enumerate(groups)}
+    table = np.array([ids[id(own.table)] for own in groups])[group]
+    rows, alone = (np.bincount(table[which], minlength=len(groups)) for which in (~is_asked, ~is_asked & (seen == 1)))
+    found = []
+    for i in np.flatnonzero(is_asked & (seen == 0)):
+        own = table[i] if rows[table[i]] else slice(None)  # of a table without other rows: those of all
+        if rows[own].sum() > 0 and alone[own].sum() <= MOST_ALONE * rows[own].sum():
+            found.append(first[groups[group[i]]])
+    return found
 
 
 def _found_domains(language: Language) -> str:

@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 from jaxtyping import Bool, Int64
 
 from r2n.errors import ConfigError, DataError, Location, first_names, nearest
-from r2n.files import check_regular
+from r2n.files import check_regular, json_text
 
 EXCERPT = 80
 MOST_WHOLE = 2**53  # from here on, decimal numbers do not have all whole ones
@@ -120,9 +120,12 @@ class Records:
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
-    """How a file is read: whether the first row is a header, the allowed numbers of columns, the table to pick."""
+    """How a file is read: whether the first row is a header, the allowed numbers of columns, the table to pick.
 
-    header: bool = False
+    `header` may be a function that decides it, from the columns of the first rows and the line of the first (from 0).
+    """
+
+    header: bool | Callable[[Sequence[pa.Array], int], bool] = False
     widths: tuple[int, ...] = ()
     table: str | None = None
 
@@ -147,10 +150,6 @@ class TableFormat(ABC):
     @abstractmethod
     def records(self, path: Path, options: ReadOptions) -> Sequence[Records]:
         """The rows of a file, those of one width together; `DataError` if it cannot be read."""
-
-    def chunks(self, path: Path, options: ReadOptions, size: int) -> Iterator[Records] | None:
-        """The rows of a file in parts of `size` rows, with memory for one part; None if it is read as a whole."""
-        return None
 
     def check_installed(self, path: Path) -> None:
         """Refuse to read without the module that the format needs."""
@@ -271,6 +270,27 @@ def number_kind(number: str) -> str:
     return f"CASE WHEN abs({number}) >= {MOST_WHOLE} THEN 'number' END"  # DuckDB holds NaN for the largest
 
 
+def cell_text(value: object) -> tuple[str | None, str | None]:
+    """A value of Python as text, and what it is (a key of NO_CONSTANTS) where it is no constant."""
+    if value is None or type(value) is str:
+        return value, None
+    if isinstance(value, float):
+        is_constant = abs(value) < MOST_WHOLE
+        return str(int(value) if is_constant and value.is_integer() else value), None if is_constant else "number"
+    if isinstance(value, bytes):
+        return value.decode("utf-8"), None
+    if isinstance(value, int):
+        return str(value).lower(), None  # true, false
+    return json_text(value), "list" if isinstance(value, list) else "object"
+
+
+def texts_and_kinds(columns: Iterable[Iterable[object]]) -> tuple[tuple[pa.Array, ...], tuple[pa.Array, ...]]:
+    """Columns of values of Python as text, and what those are that are no constants."""
+    cells = [list(map(cell_text, column)) for column in columns]
+    texts, kinds = (tuple(pa.array([cell[i] for cell in column], pa.string()) for column in cells) for i in (0, 1))
+    return texts, kinds
+
+
 def quoted_name(name: str) -> str:
     """The name of a table or column in SQL."""
     return '"' + name.replace('"', '""') + '"'
@@ -299,26 +319,11 @@ def read_arrow(source: object, name: str | None = None) -> Records:
     try:
         return as_text(pa.table(source), name)
     except (pa.ArrowException, duckdb.Error, TypeError, ValueError) as error:
-        _refuse_mixed(source, name)
-        what = f"this cannot be read as a table ({shortened(str(error).splitlines()[0], 160)})"
-        raise DataError(what, where=Location(name), hint="give a table whose columns are text or numbers") from None
-
-
-def _refuse_mixed(source: object, name: str) -> None:
-    """Name the first cell of a pandas table that keeps its column from having one type."""
-    for column, cells in source.items() if source_name(source) == "pandas.DataFrame" else ():  # pyright: ignore
-        try:
-            pa.array(cells)
-        except (pa.ArrowException, TypeError, ValueError):
-            rows = [(row, type(cells.iloc[row])) for row in np.flatnonzero(~cells.isna()).tolist()] or [(0, type(None))]
-            first = rows[0][1]
-            row, kind = next((pair for pair in rows if pair[1] is not first), rows[0])
-            what = f"column '{column}' holds {kind.__name__}"
-            what += f", where the first cell holds {first.__name__}" if kind is not first else ""
-            hint = f"give the column one type, text or numbers: frame['{column}'].astype(str)"
-            if any(hasattr(part, "__iter__") and not issubclass(part, str | bytes) for _, part in rows):
-                hint = f"give each constant its own row or column: of lists, frame.explode('{column}') makes rows"
-            raise DataError(what, where=row_location(name, row), hint=hint) from None
+        what = f"this cannot be read as a table ({shortened('; '.join(map(str, error.args)), 200)})"
+        hint = (
+            "give each column one type, text or numbers: frame['COLUMN'].astype(str); of lists, frame.explode('COLUMN')"
+        )
+        raise DataError(what, where=Location(name), hint=f"{hint} makes rows") from None
 
 
 @register_format
@@ -331,15 +336,6 @@ class Parquet(TableFormat):
         """The rows of the file."""
         with _opened(path) as file:
             return [as_text(file.read(), str(path))]
-
-    def chunks(self, path: Path, options: ReadOptions, size: int) -> Iterator[Records]:
-        """The rows of the file, `size` at a time."""
-        before = 0
-        with _opened(path) as file:
-            for batch in file.iter_batches(batch_size=size):
-                records = as_text(pa.Table.from_batches([batch]), str(path))
-                yield replace(records, rows=records.rows + before)
-                before += batch.num_rows
 
 
 @contextmanager
@@ -436,24 +432,16 @@ class SQLite(TableFormat):
 
 
 def _sqlite_rows(path: Path, connection: sqlite3.Connection, table: str) -> Records:
-    names = tuple(column[1] for column in connection.execute(f"PRAGMA table_info({quoted_name(table)})"))
-    texts, kinds = [], []
-    for cell in map(quoted_name, names):
-        real = f"typeof({cell}) = 'real' AND abs({cell})"
-        is_whole, whole = f"{real} < {MOST_WHOLE} AND {cell} = CAST({cell} AS INTEGER)", f"CAST({cell} AS INTEGER)"
-        texts.append(f"CAST(CASE WHEN {is_whole} THEN {whole} ELSE {cell} END AS TEXT)")
-        kinds.append(f"CASE WHEN {real} >= {MOST_WHOLE} THEN 'number' END")
-    cursor = connection.execute(f"SELECT {', '.join((*texts, *kinds))} FROM {quoted_name(table)}")
-    batches: list[list[pa.Array]] = [[] for _ in (*texts, *kinds)]
-    size, count = path.stat().st_size, 0
+    cursor = connection.execute(f"SELECT * FROM {quoted_name(table)}")
+    names, size, count = tuple(column[0] for column in cursor.description), path.stat().st_size, 0
+    batches = [texts_and_kinds(() for _ in names)]
     while rows := cursor.fetchmany(SQLITE_BATCH):
         count += len(rows)
         if count > MANY and count > MOST_ROWS_A_BYTE * size:  # as no table has: it would fill the memory
             what = f"the view '{table}' has given {count:,} rows from {size:,} bytes, and has not ended"
             raise DataError(what, where=Location(str(path)), hint=ENDLESS)
-        for batch, column in zip(batches, zip(*rows, strict=True), strict=True):
-            batch.append(pa.array(column, pa.string()))
-    columns, kinds = _halves(map(join_chunks, batches))
+        batches.append(texts_and_kinds(zip(*rows, strict=True)))
+    columns, kinds = (tuple(map(join_chunks, zip(*part, strict=True))) for part in zip(*batches, strict=True))
     return Records(str(path), names, columns, np.arange(count), partial(row_location, str(path)), kinds=kinds)
 
 

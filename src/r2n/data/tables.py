@@ -1,11 +1,11 @@
 """Tables of facts: their columns, headers and rows, from any source."""
 
 import re
-from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -31,7 +31,7 @@ from r2n.data.records import (
     source_name,
     table_formats,
 )
-from r2n.data.text_tables import LOOKS_LIKE_ATOM, beginning, first_rows
+from r2n.data.text_tables import LOOKS_LIKE_ATOM, beginning
 from r2n.errors import ConfigError, DataError, Location, counted, nearest
 from r2n.logic.theory import Theory
 
@@ -99,11 +99,6 @@ class Table:
         """Whether the source gives its facts itself, those of one predicate and arity together."""
         return hasattr(self.source, "facts")
 
-    @property
-    def read_options(self) -> ReadOptions:
-        """How its file is read."""
-        return ReadOptions(bool(self.header), TRIPLE_WIDTHS if self.predicate is None else (), self.table)
-
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Facts:
@@ -159,13 +154,22 @@ def read_facts(table: Table, *, on_error: OnError = "raise", theory: Theory = NO
     """
     if on_error not in ("raise", "skip"):
         raise ConfigError(f"on_error is 'raise' or 'skip', not '{on_error}'")
-    source, first = table.source, None
+    source: Any = table.source
+    first: FirstRow | None = None
     if table.gives_facts:
-        return FactRows(source.facts(), ())  # pyright: ignore[reportAttributeAccessIssue]
+        return FactRows(source.facts(), ())
     if isinstance(source, Path):
-        kind = checked_format(table, source)
-        table, first = with_header(table, kind, theory)
-        records = kind.records(source, table.read_options)
+
+        def decided(columns: Sequence[pa.Array], row: int) -> bool:
+            nonlocal first
+            cells, called = tuple(column[0].as_py().strip() for column in columns), source.name.split(".")[0]
+            first = FirstRow(cells, row, table.name, is_header(columns, table.predicate, theory, (called,)))
+            return first.is_header
+
+        kind, is_picked = checked_format(table, source), bool(table.columns or table.label)
+        header = decided if table.header is None and not is_picked else is_picked or bool(table.header)
+        widths = TRIPLE_WIDTHS if table.predicate is None else ()
+        records = kind.records(source, ReadOptions(header, widths, table.table))
     else:
         records = [source.records() if isinstance(source, PostgresTable) else read_arrow(source, table.name)]
     parts = [facts_from_records(table, part) for part in records]
@@ -176,26 +180,12 @@ def read_facts(table: Table, *, on_error: OnError = "raise", theory: Theory = NO
 
 
 def read_fact_chunks(table: Table, size: int, *, theory: Theory = NO_THEORY) -> Iterator[tuple[Facts, ...]]:
-    """The facts of a table in its order, those of `size` rows (lines of a text) at a time, by predicate.
-
-    TSV, CSV and Parquet files need memory for one part; other formats are read at once. A wrong row raises.
-    """
-    chunks, path = None, table.source
-    if isinstance(path, Path):
-        kind = checked_format(table, path)
-        table = with_header(table, kind, theory)[0]
-        chunks = kind.chunks(path, table.read_options, size)
-    if chunks is not None:
-        for records in chunks:
-            facts, faults = facts_from_records(table, records)
-            settle(faults, "raise")
-            yield tuple(facts)
-        return
-    facts = read_facts(table).facts
+    """The facts of a table in its order, those of `size` rows (lines of a text) at a time, by predicate."""
+    facts = read_facts(table, theory=theory).facts
     last = max((int(part.rows[-1]) for part in facts if len(part)), default=-1)
     for start in range(0, last + 1, size):
-        within = ((part, (part.rows >= start) & (part.rows < start + size)) for part in facts)
-        yield tuple(part.take(np.flatnonzero(which)) for part, which in within if which.any())
+        within = ((part, np.searchsorted(part.rows, (start, start + size)).tolist()) for part in facts)
+        yield tuple(part.take(np.arange(first, end)) for part, (first, end) in within if first < end)
 
 
 def checked_format(table: Table, path: Path) -> TableFormat:
@@ -220,20 +210,6 @@ def checked_format(table: Table, path: Path) -> TableFormat:
         hint = "leave out predicate, columns and label"
         raise ConfigError("these facts name their predicates themselves", where=where, hint=hint)
     return found
-
-
-def with_header(table: Table, found: TableFormat, theory: Theory) -> tuple[Table, "FirstRow | None"]:
-    """The table with `header` decided, and its first row, if the options do not decide it."""
-    if not isinstance(table.source, Path) or found.separator is None or table.header is not None:
-        return table, None
-    if table.columns or table.label:
-        return replace(table, header=True), None
-    row, columns = first_rows(table.source, found.separator)
-    if not columns:
-        return replace(table, header=False), None
-    is_one = is_header(columns, table.predicate, theory, (table.source.name.split(".")[0],))
-    cells = tuple(column[0].as_py().strip() for column in columns)
-    return replace(table, header=is_one), FirstRow(cells, row, table.name, is_one)
 
 
 def facts_from_records(table: Table, records: Records) -> tuple[list[Facts], tuple[Fault, ...]]:
@@ -350,7 +326,6 @@ WORDS = frozenset({"id", "name", "key", "entity", "node", "start", "end", "argum
 _NUMBERED = r"[\s_-]*(\d+|id|name)$"  # person1, office_id, City Name
 _NUMBER = r"^[\d\s.,:/+%-]*\d[\d\s.,:/+%-]*$"  # dates and times too
 _FEW = 3  # rows below the first that show what a column holds
-_RARE = 0.05  # share of rows whose constants occur nowhere else, for such a first row to be unusual
 
 
 @dataclass(frozen=True, slots=True)
@@ -437,74 +412,8 @@ def _is_in(column: pa.Array, names: Collection[str]) -> np.ndarray:
     return pc.is_in(column, value_set=pa.array(sorted(names), pa.string())).to_numpy(zero_copy_only=False)
 
 
-def _is_above_numbers(column: pa.Array, pattern: str = _NUMBER) -> bool:
-    """Whether every other cell of a column is a number (or has the pattern), and the first has no digit."""
+def _is_above_numbers(column: pa.Array) -> bool:
+    """Whether every other cell of a column is a number, and the first has no digit."""
     rest = column[1:]
-    is_like = len(rest) >= _FEW and pc.all(pc.match_substring_regex(rest, pattern)).as_py()
+    is_like = len(rest) >= _FEW and pc.all(pc.match_substring_regex(rest, _NUMBER)).as_py()
     return bool(is_like) and re.search(r"\d", column[0].as_py()) is None
-
-
-def unusual_first_rows(
-    read: Sequence[FactRows], theory: Theory, listed: Collection[str], described: Sequence[Sequence[pa.Array]]
-) -> Iterator[FirstRow]:
-    """First rows that were read as facts and look like headers: their constants occur in no other row.
-
-    That a constant occurs once is no sign of a header where it is usual; one of the theory's names, or a word above
-    numbers and codes, is. The constants of domains that are `listed`, and those `described` by features, are none.
-    """
-    groups, of_table, sizes = [group for part in read for group in part.facts], defaultdict(list), Counter()
-    for i, group in enumerate(groups):
-        sizes[group.predicate] += len(group)
-        of_table[id(group.table)].append(i)
-    rows = [(group, part.first) for part in read for group in part.facts if part.first and not part.first.is_header]
-    first = {group: row for group, row in rows if group.rows[0] == row.row}
-    domains = {predicate.name: predicate.domains for predicate in theory.predicates}
-    heads = {
-        group: [column[0].as_py() for column in _cells(group, 0)]
-        for group in first
-        if (group.table.predicate is not None or sizes[group.predicate] == 1)
-        and not any(d.listed is not None or d.name in listed for d in domains.get(group.predicate, theory.domains))
-    }
-    if not heads:
-        return
-    cells = [*(_cells(group, int(group in first)) for group in groups), *described]
-    known, alone = _occurrences(cells, {cell for head in heads.values() for cell in head})
-    for group, head in heads.items():
-        names = vocabulary(theory, (Path(first[group].source).name.split(".")[0],))
-        if not known.intersection(head) and _is_unusual(head, cells, of_table[id(group.table)], alone, names):
-            yield first[group]
-
-
-def _cells(facts: Facts, start: int) -> list[pa.Array]:
-    """The constants of facts from one on, by position; of triples, their predicates first."""
-    is_triple = facts.table.predicate is None
-    predicates = [pa.repeat(pa.scalar(facts.predicate), len(facts) - start)] if is_triple else []
-    return [*predicates, *(column[start:] for column in facts.arguments)]
-
-
-def _occurrences(cells: Sequence[Sequence[pa.Array]], first: Collection[str]) -> tuple[frozenset[str], list[int]]:
-    """Which of the first cells occur in others, and for each table the number of rows whose constants occur once."""
-    columns = pa.chunked_array([column for table in cells for column in table], pa.string())
-    counts = pc.value_counts(columns)
-    values, once = counts.field("values"), pc.equal(counts.field("counts"), 1)
-    known = values.filter(pc.is_in(values, pa.array(sorted(first), pa.string()))).to_pylist()
-    ends = np.cumsum([len(column) for table in cells for column in table])
-    flags = iter(np.split(pc.is_in(columns, value_set=values.filter(once)).to_numpy(), ends[:-1]))
-    alone = [[next(flags) for _ in table] for table in cells]
-    return frozenset(known), [int(np.logical_and.reduce(table).sum()) if table else 0 for table in alone]
-
-
-def _is_unusual(
-    first: list[str], cells: Sequence[Sequence[pa.Array]], own: Sequence[int], alone: list[int], names: Collection[str]
-) -> bool:
-    """Whether a first row differs from the rows of its `own` tables, or, if there are none, from those of all."""
-    rows = [len(table[0]) if table else 0 for table in cells]
-    below = zip(*(cells[i] for i in own), strict=True)
-    columns = [pa.concat_arrays([pa.array([cell]), *parts]) for cell, parts in zip(first, below, strict=True)]
-    if _is_in(normal(pa.array(first)), names).any() or any(_is_above_numbers(column, r"\d") for column in columns):
-        return any(rows)
-    if any(re.search(r"[\d/:#@]", cell) for cell in first):  # as codes and addresses have, and few names of columns
-        return False
-    compared = own if any(rows[i] for i in own) else range(len(rows))
-    single, total = (sum(counts[i] for i in compared) for counts in (alone, rows))
-    return total > 0 and single <= _RARE * total

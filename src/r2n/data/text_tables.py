@@ -2,14 +2,13 @@
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, ClassVar
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -24,12 +23,10 @@ from r2n.data.records import (
     Records,
     TableFormat,
     empty_file,
-    fetch_texts,
-    number_kind,
-    number_text,
     register_format,
     row_location,
     shortened,
+    texts_and_kinds,
     unreadable,
 )
 from r2n.errors import DataError, Location
@@ -42,6 +39,7 @@ MOST_PACKED, LARGE = 100, 2**26  # what is large is no table where so many bytes
 NEWLINE, RETURN, QUOTE = b'\n\r"'
 TAB, COMMA = b"\t,"
 MOST_COLUMNS = 10_000
+FIRST_ROWS = 20_000  # that show whether the first of them is a header
 
 
 def unpacked_blocks(path: Path, at_once: int | None = None) -> Iterator[bytes]:
@@ -91,31 +89,28 @@ def text_location(path: Path, data: bytes, position: int) -> Location:
 
 
 def read_lines(path: Path) -> Records:
-    """The lines of a file that are not blank, without their ends, as one column; those too long are faults."""
+    """The lines of a file that are not blank, without their ends, as one column."""
     data = read_text(path)
     texts = pc.split_pattern(pa.array([data[:-1].decode("utf-8")], pa.large_string()), "\n").flatten()
     if b"\r" in data:
         texts = pc.replace_substring_regex(texts, r"\r\z", "")
     sizes = pc.binary_length(texts).to_numpy()
     rows = np.flatnonzero(sizes)
-    is_long = sizes[rows] > LINE_LIMIT
-    kept = texts.take(pa.array(rows[~is_long])).cast(pa.string())
+    _check_length(path, rows, sizes[rows])
+    kept = texts.take(pa.array(rows)).cast(pa.string())
 
     def locate(row: int, column: int | None = None) -> Location:
         return line_location(path, row)
 
-    return Records(str(path), (), (kept,), rows[~is_long], locate, too_long(path, rows[is_long]))
+    return Records(str(path), (), (kept,), rows, locate)
 
 
-def too_long(path: Path, rows: Int64[np.ndarray, " rows"]) -> tuple[Fault, ...]:
-    """The fault of lines beyond the limit."""
-
-    def error(row: int) -> DataError:
+def _check_length(path: Path, rows: Int64[np.ndarray, " rows"], sizes: np.ndarray) -> None:
+    """Refuse a file with a line beyond the limit: it is damaged, or no table of facts."""
+    if (sizes > LINE_LIMIT).any():
         what = f"the line is longer than {LINE_LIMIT:,} bytes"
         hint = "write one fact a line; a missing line end or quote makes one line of many"
-        return DataError(what, where=line_location(path, row), hint=hint)
-
-    return (Fault(rows, error),) if len(rows) else ()
+        raise DataError(what, where=line_location(path, int(rows[sizes > LINE_LIMIT][0])), hint=hint)
 
 
 def line_location(path: Path, row: int, column: int | None = None) -> Location:
@@ -138,7 +133,7 @@ def _lines(path: Path, changed: int, size: int) -> tuple[bytes, Int64[np.ndarray
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Cells:
-    """The cells of a text: row r has `widths[r]` of them, from `first[r]` on, `lengths[r]` bytes in all.
+    """The cells of a text: row r has `widths[r]` of them, from `first[r]` on.
 
     Cell i is item 2 i of `spans`. `rows` holds the line (from 0) on which each row starts; blank lines are none.
     """
@@ -147,7 +142,6 @@ class Cells:
     spans: pa.Array
     first: Int64[np.ndarray, " rows"]
     widths: Int64[np.ndarray, " rows"]
-    lengths: Int64[np.ndarray, " rows"]
     rows: Int64[np.ndarray, " rows"]
 
     def column(self, chosen: Int64[np.ndarray, " chosen"], column: int) -> pa.Array:
@@ -169,25 +163,6 @@ class TextTable(TableFormat):
         """The rows of the file."""
         return [cut_table(path, read_text(path), self.separator or TAB, options)]
 
-    def chunks(self, path: Path, options: ReadOptions, size: int) -> Iterator[Records]:
-        """Each part is read as if it were the file; if one is wrong, the error comes from reading all of it."""
-        first = None
-        for before, text in _pieces(path, size, quotes=self.separator == COMMA):
-            try:
-                text.decode("utf-8")
-                records = cut_table(
-                    path, text, self.separator or TAB, options if first is None else replace(options, header=False)
-                )
-            except (UnicodeDecodeError, DataError):
-                records = None
-            if records is not None and first is not None:
-                records = without_header(replace(records, names=first.names))
-            if records is None or records.faults or (first and len(records.columns) != len(first.columns)):
-                yield from self.records(path, options)
-                raise unreadable(path, "a table", "it changes while it is read")
-            first = first or records
-            yield replace(records, rows=records.rows + before)
-
 
 @register_format
 class TSV(TextTable):
@@ -203,64 +178,18 @@ class CSV(TextTable):
     name, suffixes, mistaken_for, separator = "csv", (".csv",), "columns apart by commas", COMMA
 
 
-def _pieces(path: Path, size: int, *, quotes: bool) -> Iterator[tuple[int, bytes]]:
-    """Parts of `size` lines, each with the number of lines before it; if `quotes` count, cut outside them alone."""
-    kept, before, is_empty, is_first = b"", 0, True, True
-    for block in unpacked_blocks(path, BLOCK):
-        kept += block.removeprefix(BYTE_ORDER_MARK) if is_first else block
-        is_first = False
-        while len(ends := _line_ends(kept, quotes=quotes)) >= size:
-            end = int(ends[size - 1]) + 1
-            piece, kept = kept[:end], kept[end:]
-            if piece.strip(b"\r\n"):
-                yield before, piece
-                is_empty = False
-            before += piece.count(b"\n")
-    if kept.strip(b"\r\n"):
-        yield before, kept if kept.endswith(b"\n") else kept + b"\n"
-    elif is_empty:
-        raise empty_file(path)
-
-
-def _line_ends(text: bytes, *, quotes: bool) -> Int64[np.ndarray, " lines"]:
-    """The positions of the line ends; if `quotes` count, of those outside them."""
-    raw = np.frombuffer(text, np.uint8)
-    is_end = raw == NEWLINE
-    if quotes and b'"' in text:
-        is_end &= ~np.logical_xor.accumulate(raw == QUOTE)
-    return np.flatnonzero(is_end)
-
-
-def first_rows(path: Path, separator: int) -> tuple[int, tuple[pa.Array, ...]]:
-    """The line (from 0) of a table's first row, and the columns of the first rows as wide as it; none if unreadable."""
-    data = beginning(path)
-    ends = _line_ends(data, quotes=separator == COMMA)
-    if len(data) >= BEGINNING - len(BYTE_ORDER_MARK):  # the last row may be cut
-        data = data[: int(ends[-1]) + 1] if len(ends) else b""
-    elif not data.endswith(b"\n"):
-        data += b"\n"
-    if not data.strip(b"\r\n"):
-        return 0, ()
-    try:
-        data.decode("utf-8")
-        cells = _split(path, data, separator)
-    except (UnicodeDecodeError, DataError):
-        return 0, ()
-    chosen = np.flatnonzero(cells.widths == cells.widths[0])
-    return int(cells.rows[0]), tuple(cells.column(chosen, j) for j in range(int(cells.widths[0])))
-
-
 def cut_table(path: Path, data: bytes, separator: int, options: ReadOptions) -> Records:
-    """The rows of such a file's text; of a part of it, rows count from the part's first line."""
+    """The rows of such a file's text."""
     cells = _split(path, data, separator)
-    first = tuple(cells.column(np.zeros(1, np.int64), j)[0].as_py() for j in range(int(cells.widths[0])))
-    chosen = np.arange(int(options.header), len(cells.rows))
-    is_long = cells.lengths[chosen] > LINE_LIMIT
-    fitting = chosen[np.isin(cells.widths[chosen], options.widths) & ~is_long]
-    model = 0 if options.header else int(np.concatenate([fitting, chosen[~is_long], [0]])[0])  # it has the right width
+    like_first = np.flatnonzero(cells.widths[:FIRST_ROWS] == cells.widths[0])
+    beginning = [cells.column(like_first, j) for j in range(int(cells.widths[0]))]
+    has_header = options.header if isinstance(options.header, bool) else options.header(beginning, int(cells.rows[0]))
+    chosen = np.arange(int(has_header), len(cells.rows))
+    fitting = chosen[np.isin(cells.widths[chosen], options.widths)]
+    model = 0 if has_header else int(np.append(fitting, 0)[0])  # it has the right width
     _check_width(path, cells, model)
     expected, line = int(cells.widths[model]), int(cells.rows[model]) + 1
-    is_ragged = (cells.widths[chosen] != expected) & ~is_long
+    is_ragged = cells.widths[chosen] != expected
     rows, widths = cells.rows[chosen[is_ragged]], cells.widths[chosen[is_ragged]]
 
     def ragged(row: int) -> DataError:
@@ -277,10 +206,10 @@ def cut_table(path: Path, data: bytes, separator: int, options: ReadOptions) -> 
         cells = where.excerpt.split(chr(separator))
         return where if len(cells) <= column else line_location(path, row, sum(map(len, cells[:column])) + column + 1)
 
-    faults = too_long(path, cells.rows[chosen[is_long]]) + ((Fault(rows, ragged),) if len(rows) else ())
-    chosen = chosen[~is_long & ~is_ragged]
+    faults = (Fault(rows, ragged),) if len(rows) else ()
+    chosen = chosen[~is_ragged]
     columns = tuple(cells.column(chosen, j) for j in range(expected))
-    names = tuple(name.strip() for name in first) if options.header else ()
+    names = tuple(column[0].as_py().strip() for column in beginning) if has_header else ()
     return without_header(Records(str(path), names, columns, cells.rows[chosen], locate, faults))
 
 
@@ -326,10 +255,10 @@ def _split(path: Path, data: bytes, separator: int) -> Cells:
     if quoted:
         in_quotes = raw[starts] == QUOTE
         starts, ends = starts + in_quotes, ends - in_quotes
-    widths, lengths = (last - first + 1)[filled], (row_ends - starts[first])[filled]
+    _check_length(path, rows[filled], (row_ends - starts[first])[filled])
     offsets = pa.py_buffer(np.column_stack([starts, ends]).ravel())
     spans = pa.LargeStringArray.from_buffers(2 * len(starts) - 1, offsets, pa.py_buffer(data))
-    cells = Cells(quoted, spans, first[filled], widths, lengths, rows[filled])
+    cells = Cells(quoted, spans, first[filled], (last - first + 1)[filled], rows[filled])
     _check_width(path, cells, 0)
     return cells
 
@@ -357,7 +286,28 @@ def _check_quotes(path: Path, data: bytes) -> None:
 
 
 MOST_EMPTY, MOST_EMPTY_SHARE = 1_000_000, 20  # cells; how many for each that is filled
-FIELDS_AT_ONCE = 100
+
+
+class _Repeated(str):
+    """In place of a JSON object: a key that it gives twice."""
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any] | _Repeated:
+    found = dict(pairs)
+    if len(found) == len(pairs):
+        return found
+    return _Repeated(next(key for key, number in Counter(key for key, _ in pairs).items() if number > 1))
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_constant=lambda name: float(f"no JSON: {name}"))
+
+
+def _decoded(line: str) -> Any:
+    """The value that a line holds; None if it is no JSON."""
+    try:
+        return _DECODER.decode(line)
+    except (ValueError, RecursionError):
+        return None
 
 
 @register_format
@@ -368,28 +318,22 @@ class JSON(TableFormat):
 
     def records(self, path: Path, options: ReadOptions) -> Sequence[Records]:
         """The fields of the objects, by column."""
-        data = read_text(path)
-        if not data.lstrip().startswith(b"["):
-            return [_objects(read_lines(path))]
-        text = data.decode("utf-8")
+        text = read_text(path).decode("utf-8")
         try:
-            with closing(duckdb.connect()) as connection:
-                query = """SELECT unnest(from_json(?, '["JSON"]')) AS item"""
-                items = fetch_texts(connection.sql(query, params=[text]))
-        except duckdb.Error as found:
-            try:  # Python's reader knows lines and columns
-                json.loads(text)
-            except json.JSONDecodeError as error:
-                line = text.split("\n")[error.lineno - 1]
-                where = Location(str(path), error.lineno, error.colno, shortened(line, error.colno + EXCERPT))
-                what = f"this is not JSON: {error.msg[0].lower()}{error.msg[1:]}"
-                hint = "the file is damaged or cut short: write it again"
-                raise DataError(what, where=where, hint=hint) from None
-            except (ValueError, RecursionError):  # a number of thousands of digits, thousands of brackets
-                pass
-            raise unreadable(path, "JSON", found) from None
-        rows, locate = np.arange(len(items[0])), partial(row_location, str(path))
-        return [_objects(Records(str(path), (), items, rows, locate))]
+            if not text.lstrip().startswith("["):
+                lines = read_lines(path)
+                return [_objects(lines, list(map(_decoded, lines.columns[0].to_pylist())))]
+            items = _DECODER.decode(text)
+            return [
+                _objects(Records(str(path), (), (), np.arange(len(items)), partial(row_location, str(path))), items)
+            ]
+        except json.JSONDecodeError as error:
+            line = text.split("\n")[error.lineno - 1]
+            where = Location(str(path), error.lineno, error.colno, shortened(line, error.colno + EXCERPT))
+            what = f"this is not JSON: {error.msg[0].lower()}{error.msg[1:]}"
+            raise DataError(what, where=where, hint="the file is damaged or cut short: write it again") from None
+        except (ValueError, RecursionError) as error:  # thousands of digits or brackets, half a character
+            raise unreadable(path, "JSON", error) from None
 
 
 @register_format
@@ -399,87 +343,46 @@ class JSONLines(JSON):
     name, suffixes = "jsonl", (".jsonl", ".ndjson")
 
 
-def _objects(records: Records) -> Records:
+def _objects(records: Records, items: list[Any]) -> Records:
     """The fields of JSON objects, one a row, as columns; the names are all fields, in the order of first sight."""
-    locate = records.locate
+    locate, given = records.locate, dict(zip(records.rows.tolist(), items, strict=True))
 
-    def no_object(row: int) -> DataError:
-        hint = 'write one object a line, as in {"head": CONSTANT, "relation": PREDICATE, "tail": CONSTANT}'
-        return DataError("this is not a JSON object", where=locate(row), hint=hint)
+    def error(row: int) -> DataError:
+        if isinstance(key := given[row], _Repeated):  # which of the two is read would be by chance
+            what, hint = f"the key '{shortened(key, 40)}' is given twice", "keep one of the two, or give them two names"
+        else:
+            what = "this is not a JSON object"
+            hint = 'write one object a line, as in {"head": CONSTANT, "relation": PREDICATE, "tail": CONSTANT}'
+        return DataError(what, where=locate(row), hint=hint)
 
-    def repeated_key(row: int) -> DataError:  # which of the two is read would be by chance
-        keys = repeated[row]
-        name = next(key for i, key in enumerate(keys) if key in keys[:i])
-        what = f"the key '{shortened(name, 40)}' is given twice"
-        return DataError(what, where=locate(row), hint="keep one of the two, or give them different names")
-
-    with closing(duckdb.connect()) as connection:
-
-        def register() -> None:
-            connection.register("items", pa.table({"item": records.columns[0]}))
-
-        def mask(query: duckdb.DuckDBPyRelation) -> np.ndarray:
-            return query.to_arrow_table().column(0).to_numpy().astype(bool)
-
-        register()
-        query = "SELECT CASE WHEN json_valid(item) THEN json_type(item) ELSE 'no JSON' END = 'OBJECT' FROM items"
-        records = records.without(~mask(connection.sql(query)), no_object)
-        register()
-        keys = connection.sql("SELECT json_keys(item) AS keys FROM items")
-        is_repeated = "len(list_distinct(keys)) < len(keys)"
-        bad = mask(keys.project(is_repeated))
-        rows = (row[0] for row in keys.filter(is_repeated).fetchall())
-        repeated = dict(zip(records.rows[bad].tolist(), rows, strict=True))
-        records = records.without(bad, repeated_key)
-        register()
-        query = "SELECT json_keys(item) AS keys, row_number() OVER () AS row FROM items"
-        query = f"SELECT keys, count(*) FROM ({query}) GROUP BY keys ORDER BY min(row)"
-        shapes = connection.sql(query).fetchall()
-        names = tuple(dict.fromkeys(name for shape, _ in shapes for name in shape))
-        cells, filled = len(names) * len(records.rows), sum(len(shape) * count for shape, count in shapes)
-        if cells > max(MOST_EMPTY, MOST_EMPTY_SHARE * filled):  # every object has a cell for each field of any other
-            what = f"the objects have so many different fields that {cells - filled:,} cells would be empty"
-            raise DataError(what, where=Location(records.source), hint="give the objects the same few fields")
-        columns, kinds = list[pa.StringArray](), list[pa.StringArray]()
-        for start in range(0, len(names), FIELDS_AT_ONCE):  # DuckDB's memory for a query grows with its columns
-            some = names[start : start + FIELDS_AT_ONCE]
-            picked, texts, kinds_of = [], [], []
-            for i in range(len(some)):
-                picked.append(f"json_extract_string(item, ${i + 1}) AS c{i}, json_type(item, ${i + 1}) AS k{i}")
-                number = f"CAST(c{i} AS DOUBLE)"
-                texts.append(f"CASE k{i} WHEN 'DOUBLE' THEN {number_text(number)} ELSE c{i} END")
-                kinds_of.append(
-                    f"CASE k{i} WHEN 'ARRAY' THEN 'list' WHEN 'OBJECT' THEN 'object'"
-                    f" WHEN 'DOUBLE' THEN {number_kind(number)} END"
-                )
-            query = f"SELECT {', '.join([*texts, *kinds_of])} FROM (SELECT {', '.join(picked)} FROM items)"
-            pointers = ["/" + name.replace("~", "~0").replace("/", "~1") for name in some]
-            found = fetch_texts(connection.sql(query, params=pointers))
-            columns += found[: len(some)]
-            kinds += found[len(some) :]
-    return replace(records, names=names, columns=tuple(columns), kinds=tuple(kinds))
+    wrong = np.array([not isinstance(item, dict) for item in items], bool)
+    records = replace(records, columns=()).without(wrong, error)
+    items = [item for item in items if isinstance(item, dict)]
+    names = tuple(dict.fromkeys(name for item in items for name in item))
+    cells, filled = len(names) * len(items), sum(map(len, items))
+    if cells > max(MOST_EMPTY, MOST_EMPTY_SHARE * filled):  # every object has a cell for each field of any other
+        what = f"the objects have so many different fields that {cells - filled:,} cells would be empty"
+        raise DataError(what, where=Location(records.source), hint="give the objects the same few fields")
+    columns, kinds = texts_and_kinds([item.get(name) for item in items] for name in names)
+    return replace(records, names=names, columns=columns, kinds=kinds)
 
 
 LOOKS_LIKE_ATOM = re.compile(r"""\s*(?:!|\\\+|not\s)?\s*[^\s(),'"]+\s*\([^()]+\)\s*(?:[.,%#/]|$)""")
-QUOTED = r"""'(?:[^'\\]|\\.|'')+'|"(?:[^"\\]|\\.|"")+\""""
-NAME = rf"""(?:/?[\pL\pN_][^\s(),'"]*|{QUOTED})"""
-TERM = rf"""(?:{QUOTED}|[^\s(),'"](?:[^(),]*[^\s(),])?)"""
-SIGN = r"(?:!|\\\+|not\s)"
-FACT = rf"(?:{SIGN}\s*)?{NAME}\s*\(\s*{TERM}\s*(?:,\s*{TERM}\s*)*\)"
-COMMENT = r"(?:%|#|//).*"
-LINE = rf"^\s*(?:{FACT}\s*\.\s*)*(?:{FACT}\s*\.?\s*)?(?:{COMMENT})?$"
-# No group is captured anywhere: that costs ten times more than finding whole matches.
-READ = """
-    WITH parts AS (
-        SELECT row, unnest(regexp_extract_all(line, $fact_or_comment)) AS part
-        FROM lines
-    )
-    SELECT row,
-           CASE WHEN regexp_matches(part, $sign) THEN '0' ELSE '1' END AS label,
-           regexp_extract_all(regexp_replace(part, $sign, ''), $term) AS words
-    FROM parts WHERE NOT regexp_matches(part, $comment)
-"""
-PATTERNS = {"fact_or_comment": f"{COMMENT}|{FACT}", "comment": f"^{COMMENT}", "sign": f"^{SIGN}", "term": TERM}
+# What repeats is taken in full (*+, ++), so that a long line is read once, whatever is wrong with it.
+_QUOTED = r"""(?:'(?:[^'\\]|\\.|'')++'|"(?:[^"\\]|\\.|"")++")"""
+_TERM = rf"""(?:{_QUOTED}|[^\s(),'"][^(),]*+)"""
+_TERMS = re.compile(rf"\s*+({_TERM})")
+_FACT = re.compile(
+    rf"""\s*+((?:!|\\\+|not\s)\s*+)?(/?+\w[^\s(),'"]*+|{_QUOTED})\s*+"""
+    rf"""\((\s*+{_TERM}\s*+(?:,\s*+{_TERM}\s*+)*+)\)\s*+(\.?)"""
+)
+_END = re.compile(r"\s*+(?:(?:%|#|//).*)?\Z")
+
+
+def _word(text: str) -> str:
+    """A word of a fact without its quotes and escapes: `'it''s'`, `"a \\" b"`."""
+    text, mark = text.rstrip(), text[0]
+    return re.sub(rf"""\\(['"\\])|{mark}({mark})""", r"\1\2", text[1:-1]) if mark in "'\"" else text
 
 
 @register_format
@@ -499,31 +402,27 @@ class Prolog(TableFormat):
             hint = "write `p(a, b).`, and constants with blanks, commas or parentheses in quotes: `p('a, b', c).`"
             return DataError("this is not a fact", where=where, hint=hint)
 
-        lines = read_lines(path)
-        with closing(duckdb.connect()) as connection:
-            connection.register("texts", pa.table({"line": lines.columns[0]}))
-            query = "SELECT regexp_matches(line, $line) FROM texts"
-            is_good = connection.sql(query, params={"line": LINE}).to_arrow_table().column(0).to_numpy()
-            lines = lines.without(~is_good, no_fact)
-            connection.register("lines", pa.table({"row": lines.rows, "line": lines.columns[0]}))
-            facts = connection.sql(READ, params=PATTERNS).to_arrow_table()
-        rows, labels = facts["row"].to_numpy(), facts["label"].combine_chunks()
-        lists = facts["words"].combine_chunks()
-        texts, lengths = lists.flatten(), lists.value_lengths().to_numpy()
-        words, starts = texts, np.cumsum(lengths) - lengths
-        for mark in ("'", '"'):  # quoted words lose their quotes and escapes: `'it''s'`, `"a \\" b"`
-            is_quoted = pc.starts_with(texts, mark)
-            if pc.any(is_quoted).as_py():
-                inside = pc.utf8_slice_codeunits(texts, 1, -1)
-                unescaped = pc.replace_substring_regex(inside, rf"""\\(['"\\])|{mark}({mark})""", r"\1\2")
-                words = pc.if_else(is_quoted, unescaped, words)
-        found = [replace(lines, columns=(), rows=rows[:0])]
-        for length in np.unique(lengths).tolist():
-            chosen = np.flatnonzero(lengths == length)
-            columns = [words.take(pa.array(starts[chosen] + i)) for i in range(length)]
-            layout = Layout(0, tuple(range(1, length)), length)
-            columns = (*columns, labels.take(pa.array(chosen)))
-            found.append(replace(lines, columns=columns, rows=rows[chosen], faults=(), layout=layout))
+        lines, by_arity, bad = read_lines(path), dict[int, list[tuple[int, list[str]]]](), list[int]()
+        for row, line in zip(lines.rows.tolist(), lines.columns[0].to_pylist(), strict=True):
+            facts, end = list[list[str]](), 0
+            while fact := _FACT.match(line, end):
+                sign, name, terms, dot = fact.groups()
+                facts.append([*map(_word, (name, *_TERMS.findall(terms))), "0" if sign else "1"])
+                end = fact.end()
+                if not dot:
+                    break
+            if not _END.match(line, end):
+                bad.append(row)
+                continue
+            for words in facts:
+                by_arity.setdefault(len(words) - 2, []).append((row, words))
+        found = [replace(lines.without(np.isin(lines.rows, bad), no_fact), columns=(), rows=lines.rows[:0])]
+        for arity, group in sorted(by_arity.items()):
+            columns = tuple(
+                pa.array(column, pa.string()) for column in zip(*(words for _, words in group), strict=True)
+            )
+            layout, rows = Layout(0, tuple(range(1, arity + 1)), arity + 1), np.array([row for row, _ in group])
+            found.append(replace(lines, columns=columns, rows=rows, layout=layout))
         return found
 
 

@@ -26,7 +26,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from jaxtyping import Bool
 
 from r2n.data.candidates import Candidates
@@ -48,26 +47,19 @@ TIMEOUT = 30  # seconds without a byte
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
-    """A file that stays: its name, its sha256, and the name it has inside a `.tar.gz` source."""
-
-    name: str
-    sha256: str
-    member: str | None = None
-
-    def matches(self, content: bytes) -> bool:
-        """Whether `content` is this very file."""
-        return hashlib.sha256(content).hexdigest() == self.sha256
-
-
-@dataclass(frozen=True, slots=True)
 class Source:
-    """A file of a public repository at a pinned commit, and what is kept of it."""
+    """A file of a public repository at a pinned commit, or a member of a `.tar.gz` there, and what it is kept as."""
 
     repository: str
     commit: str
     path: str
-    keeps: tuple[Kept, ...]
+    name: str
+    sha256: str
+    member: str = ""
+
+    def matches(self, content: bytes) -> bool:
+        """Whether `content` is this very file."""
+        return hashlib.sha256(content).hexdigest() == self.sha256
 
     def address(self, base: str) -> str:
         """Where to fetch it, below `base`."""
@@ -96,12 +88,10 @@ def listed(what: str) -> list[dict[str, str]]:
         return list(csv.DictReader(file, delimiter="\t"))
 
 
-SOURCES: dict[str, tuple[Source, ...]] = {}
-for (_folder, _repository, _commit, _path), _rows in groupby(
-    listed("sources"), itemgetter("folder", "repository", "commit", "path")
-):
-    _keeps = tuple(Kept(row["name"], row["sha256"], row["member"] or None) for row in _rows)
-    SOURCES[_folder] = (*SOURCES.get(_folder, ()), Source(_repository, _commit, _path, _keeps))
+SOURCES = {
+    folder: tuple(Source(*list(row.values())[1:]) for row in rows)
+    for folder, rows in groupby(listed("sources"), itemgetter("folder"))
+}
 """What is fetched of each dataset that is not embedded, by its folder."""
 
 
@@ -114,7 +104,7 @@ def cache_folder() -> Path:
 
 def is_complete(folder: Path, sources: tuple[Source, ...]) -> bool:
     """Whether every file kept of `sources` is in `folder`, undamaged."""
-    paths = [(folder / kept.name, kept) for source in sources for kept in source.keeps]
+    paths = [(folder / kept.name, kept) for kept in sources]
     return all(path.is_file() and kept.matches(path.read_bytes()) for path, kept in paths)
 
 
@@ -149,10 +139,9 @@ def download(
     take_away(target, SCRATCH)
     if is_complete(target, sources):
         return target
-    for source in sources:
-        address = source.address(base)
+    for address, kept in groupby(sources, lambda source: source.address(base)):
         try:
-            _fetch(source, address, target, progress)
+            _fetch(list(kept), address, target, progress)
         except (OSError, EOFError, ValueError, tarfile.TarError, zlib.error) as error:
             # requests' own errors are OSErrors; the others are damaged archives and wrong checksums
             reason: BaseException = error
@@ -164,8 +153,8 @@ def download(
     return target
 
 
-def _fetch(source: Source, address: str, target: Path, progress: Progress | None) -> None:
-    """Fetch one source into a folder next to `target`, and move into `target` what is kept, with LF line ends."""
+def _fetch(sources: list[Source], address: str, target: Path, progress: Progress | None) -> None:
+    """Fetch one address into a folder next to `target`, and move into `target` what is kept, with LF line ends."""
     import pooch
 
     pooch.get_logger().setLevel("ERROR")  # programs print, libraries do not
@@ -176,8 +165,8 @@ def _fetch(source: Source, address: str, target: Path, progress: Progress | None
         # streamed only where a bar is drawn: pooch leaves a refused stream open
         web: Any = pooch.HTTPDownloader(progressbar=bar, timeout=TIMEOUT, stream=progress is not None)
         fetched = Path(pooch.retrieve(address, known_hash=None, fname="fetched", path=scratch, downloader=web))
-        for kept in source.keeps:
-            contents = [fetched.read_bytes()] if kept.member is None else _members(fetched, kept.member)
+        for kept in sources:
+            contents = [fetched.read_bytes()] if not kept.member else _members(fetched, kept.member)
             content = next((lf for found in contents if kept.matches(lf := found.replace(b"\r\n", b"\n"))), None)
             if content is None:
                 raise ValueError(f"{kept.member or kept.name} in it does not have the sha256 {kept.sha256}")
@@ -207,100 +196,71 @@ def _hint(folder: str) -> str:
 FOLDS = (1, 2, 3, 4, 5)
 DOMAINS = {"SameAuthor": "author", "SameTitle": "title", "SameVenue": "venue"}
 PACKAGE = Path(__file__).parent / "data" / "cora"
-_COLUMNS = [("head", "string"), ("relation", "string"), ("tail", "string"), ("label", "int64")]
+Labelled = tuple[str, str, str, bool]
+"""A predicate, its two constants, and the truth of the atom."""
 
 
-def load_cora(name: str, folder: Path, fold: int, *, joined: bool, on_error: str = "raise") -> Problem:
+def load_cora(name: str, folder: Path, fold: int, *, joined: bool) -> Problem:
     """The problem that asks for the labels of a fold; `folder` holds the files of all folds."""
     options = read_problem_file(PACKAGE / "options.toml")
-    rejected: list[DataError] = []
-    labels = {i: _atoms(folder / f"S{i}" / "queries", on_error, rejected) for i in FOLDS}
+    labels = {i: _atoms(folder / f"S{i}" / "queries") for i in FOLDS}
     valid = fold % len(FOLDS) + 1
+    folds = {"test": [fold], "valid": [valid], "train": [i for i in FOLDS if i not in (fold, valid)]}
     held_out = {"test": [], "valid": [fold], "train": [fold, valid]}
-    chosen = {"test": [fold], "valid": [valid], "train": [i for i in FOLDS if i not in (fold, valid)]}
-    tables = {
-        split: [
-            _table(labels[i].filter(pa.array(_are_new(labels[i], [labels[j] for j in held_out[split]]))), i, joined)
-            for i in folds
-        ]
-        for split, folds in chosen.items()
-    }
+    tables = dict[str, list[Table]]()
+    for split, chosen in folds.items():
+        taken = {atom[:3] for i in held_out[split] for atom in labels[i]}
+        tables[split] = [_table([atom for atom in labels[i] if atom[:3] not in taken], i, joined) for i in chosen]
     texts: dict[str, dict[str, str]] = {domain: {} for domain in DOMAINS.values()}
     for i, atoms in labels.items():
-        for predicate, domain in DOMAINS.items():
-            own = atoms.filter(pc.equal(atoms["relation"], predicate))
-            names = pc.unique(pa.chunked_array([*own["head"].chunks, *own["tail"].chunks], pa.string())).to_pylist()
-            texts[domain] |= {name if joined else f"S{i}:{name}": name.partition("_")[2] for name in names}
-    problem = Problem.build(
+        for predicate, *constants, _ in atoms:
+            texts[DOMAINS[predicate]] |= {_named(c, i, joined): c.partition("_")[2] for c in constants}
+    files = {i: folder / f"S{i}" / "facts" for i in FOLDS}
+    return Problem.build(
         name,
         read_theory(PACKAGE / "theory.r2n"),
         tables["train"],
         {split: tables[split] for split in ("valid", "test")},
         domains=texts,
         features={domain: FeatureTable(given, analyzer="word") for domain, given in texts.items()},
-        background=[
-            Table(path) if joined else _table(_atoms(path, on_error, rejected), i, joined)
-            for i, path in ((i, folder / f"S{i}" / "facts") for i in FOLDS)
-        ],
+        background=[Table(path) if joined else _table(_atoms(path), i, joined) for i, path in files.items()],
         derived=options.derived,
         candidates={predicate: Candidates() for predicate in options.candidates},
-        on_error=on_error,
         options=options.options(),
     )
-    return replace(problem, report=replace(problem.report, rejected=(*rejected, *problem.report.rejected)))
 
 
 def cuts(problem: Problem, folder: Path, fold: int) -> dict[str, Bool[np.ndarray, " atoms"]]:
     """Parts of the test queries that are harder: not of a constant with itself; and in no other fold either."""
-    base = problem.knowledge.base
-    index, arguments = base.decode(problem.test.atoms)
-    constants = pa.array([constant.rpartition(":")[2] for constant in base.language.constants], pa.string())
-    predicates = pa.array([predicate.name for predicate in base.language.predicates], pa.string())
-    asked = pa.table(
-        {
-            "head": constants.take(pa.array(arguments[:, 0])),
-            "relation": predicates.take(pa.array(index)),
-            "tail": constants.take(pa.array(arguments[:, 1])),
-        }
-    )
-    others = [_atoms(folder / f"S{i}" / "queries", "skip", []) for i in FOLDS if i != fold]
-    not_reflexive = arguments[:, 0] != arguments[:, 1]
-    return {"not_reflexive": not_reflexive, "new": not_reflexive & _are_new(asked, others)}
+    others = {atom[:3] for i in FOLDS if i != fold for atom in _atoms(folder / f"S{i}" / "queries")}
+    parts = problem.knowledge.base.parts(problem.test.atoms)
+    asked = [(predicate, *(name.rpartition(":")[2] for name in constants)) for predicate, constants in parts]
+    not_reflexive = np.array([first != second for _, first, second in asked], bool)
+    return {"not_reflexive": not_reflexive, "new": not_reflexive & np.array([atom not in others for atom in asked])}
 
 
-def _atoms(path: Path, on_error: str, rejected: list[DataError]) -> pa.Table:
-    """The facts of a file, true and false, as triples; what is left out (`on_error="skip"`) is added to `rejected`."""
-    found = read_facts(Table(path), on_error="skip" if on_error == "skip" else "raise")
-    wrong = [
-        wrong_arity(group, 2, f"write {group.predicate}(FIRST, SECOND)")
-        for group in found.facts
-        if len(group.arguments) != 2
+def _atoms(path: Path) -> list[Labelled]:
+    """The facts of a file, true and false."""
+    found = list[Labelled]()
+    for group in read_facts(Table(path)).facts:
+        if len(group.arguments) != 2:
+            raise wrong_arity(group, 2, f"write {group.predicate}(FIRST, SECOND)")
+        first, second = (column.to_pylist() for column in group.arguments)
+        found += zip([group.predicate] * len(group), first, second, group.truth.tolist(), strict=True)
+    return found
+
+
+def _named(constant: str, fold: int, joined: bool) -> str:
+    return constant if joined else f"S{fold}:{constant}"
+
+
+def _table(atoms: list[Labelled], fold: int, joined: bool) -> Table:
+    rows = [
+        (_named(first, fold, joined), name, _named(second, fold, joined), int(t)) for name, first, second, t in atoms
     ]
-    if wrong and on_error != "skip":
-        raise wrong[0]
-    rejected += [*found.rejected, *wrong]
-    parts = [pa.schema(_COLUMNS).empty_table()]
-    for group in found.facts:
-        if len(group.arguments) == 2:
-            (head, tail), relation = group.arguments, pa.repeat(group.predicate, len(group))
-            parts.append(pa.table([head, relation, tail, group.truth.astype(np.int64)], parts[0].column_names))
-    return pa.concat_tables(parts)
-
-
-def _are_new(atoms: pa.Table, others: list[pa.Table]) -> Bool[np.ndarray, " atoms"]:
-    """Whether each atom is in none of the other tables."""
-    keys, *known = (
-        pc.binary_join_element_wise(table["relation"], table["head"], table["tail"], " ") for table in (atoms, *others)
-    )
-    return ~np.logical_or.reduce([np.zeros(len(keys), bool), *(pc.is_in(keys, value_set=k).to_numpy() for k in known)])
-
-
-def _table(atoms: pa.Table, fold: int, joined: bool) -> Table:
-    for column in () if joined else ("head", "tail"):
-        atoms = atoms.set_column(
-            atoms.column_names.index(column), column, pc.binary_join_element_wise(f"S{fold}", atoms[column], ":")
-        )
-    return Table(atoms, label="label", called=f"the labels of Cora's fold {fold}")
+    columns = zip(*rows, strict=True) if rows else [pa.array([], pa.string())] * 3 + [pa.array([], pa.int64())]
+    table = pa.table([pa.array(column) for column in columns], ["head", "relation", "tail", "label"])
+    return Table(table, label="label", called=f"the labels of Cora's fold {fold}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -366,7 +326,7 @@ def _load_known(dataset: Dataset, on_error: str | None) -> Problem:
         return load_problem(folder, on_error=on_error)
     if dataset.name.startswith("cora"):
         fold, joined = cora_fold(dataset)
-        return load_cora(dataset.name, folder, fold, joined=joined, on_error=on_error or "raise")
+        return load_cora(dataset.name, folder, fold, joined=joined)
     rules = folder / "rules.txt"
     text = read_text(rules).decode() if rules.exists() else ""
     text = text.replace("-> rd/award_winner/", "-> /award/award_winner/")  # a slip in FB15k-237: r117 has lost letters

@@ -13,7 +13,7 @@ from r2n.errors import ConfigError, GroundingError
 from r2n.evaluation.ranking import DEFAULT_OPTIONS, EvaluationOptions, Filter, probabilities, rank_each, true_atoms
 from r2n.evaluation.report import Report, Score, classify
 from r2n.grounding.counting import RuleCounts, split_rules
-from r2n.grounding.known_body import KnownBodyGrounder
+from r2n.grounding.full import KnownBodyGrounder
 from r2n.grounding.store import Store
 from r2n.network.factor_graph import FactorGraph
 from r2n.network.graph_sources import FullGraph, GraphSource

@@ -10,6 +10,7 @@ from jaxtyping import Float, Int64
 
 from r2n.data.herbrand import Codes
 from r2n.data.knowledge_base import Evidence, KnowledgeBase
+from r2n.grounding.full import KnownBodyGrounder
 from r2n.grounding.joins import (
     MAX_GROUNDINGS,
     Substitutions,
@@ -19,7 +20,6 @@ from r2n.grounding.joins import (
     encode_substitutions,
     joined,
 )
-from r2n.grounding.known_body import KnownBodyGrounder
 from r2n.grounding.store import Store
 from r2n.logic.formula import And, Atom, Formula, Iff, Implies, Not, Term, Unequal, Variable, Xor
 from r2n.logic.language import Predicate

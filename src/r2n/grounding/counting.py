@@ -9,10 +9,10 @@ import numpy as np
 from jaxtyping import Bool, Float64, Int, Int64
 from scipy.sparse import csr_array
 
-from r2n.data.herbrand import Codes, HerbrandBase, QueryPattern, RowIndex, are_among, ranges
+from r2n.data.herbrand import Codes, HerbrandBase, QueryPattern, RowIndex, are_among
 from r2n.data.knowledge_base import KnowledgeBase
+from r2n.grounding.full import KnownBodyGrounder
 from r2n.grounding.joins import MAX_GROUNDINGS
-from r2n.grounding.known_body import KnownBodyGrounder
 from r2n.grounding.store import Store
 from r2n.logic.formula import Atom, Variable
 from r2n.logic.theory import Rule
@@ -52,12 +52,8 @@ def path_counts(steps: Sequence[csr_array], distinct: bool) -> csr_array:
 
 def path_counts_in_parts(steps: Sequence[csr_array], distinct: bool, most: int) -> Iterator[tuple[int, csr_array]]:
     """The same in parts of at least one row, with about `most` intermediate entries, each with its first row."""
-    matrix = csr_array(steps[0])
     for start, end in row_parts(reached_from(steps), most):
-        first, last = int(matrix.indptr[start]), int(matrix.indptr[end])
-        starts = np.clip(matrix.indptr, first, last) - first
-        filled = csr_array((matrix.data[first:last], matrix.indices[first:last], starts), shape=matrix.shape)
-        yield start, path_counts([filled, *steps[1:]], distinct)[start:end]
+        yield start, path_counts([with_rows(steps[0], np.arange(start, end)), *steps[1:]], distinct)[start:end]
 
 
 def reached_from(steps: Sequence[csr_array]) -> np.ndarray:
@@ -88,12 +84,24 @@ def returns_to_first_step(first: csr_array, second: csr_array, third: csr_array)
 
 def without_diagonal(matrix: csr_array) -> csr_array:
     """The matrix without the entries (x, x)."""
-    rows = row_of_entries(matrix)
-    kept = matrix.indices != rows
-    if kept.all():
-        return matrix
-    starts = np.concatenate([[0], np.cumsum(np.bincount(rows[kept], minlength=len(matrix.indptr) - 1))])
+    return _with_entries(matrix, matrix.indices != row_of_entries(matrix))
+
+
+def with_rows(matrix: csr_array, rows: np.ndarray) -> csr_array:
+    """The matrix with only these of its rows filled."""
+    is_kept = np.zeros(len(matrix.indptr) - 1, bool)
+    is_kept[rows] = True
+    return _with_entries(matrix, is_kept[row_of_entries(matrix)])
+
+
+def _with_entries(matrix: csr_array, kept: np.ndarray) -> csr_array:
+    starts = np.append(0, np.cumsum(kept))[matrix.indptr]
     return csr_array((matrix.data[kept], matrix.indices[kept], starts), shape=matrix.shape)
+
+
+def entries_at(matrix: csr_array, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    """The entries at pairs of a row and a column; scipy gives no array for none of them."""
+    return matrix[rows, columns] if len(rows) else np.zeros(0, np.int64)
 
 
 def row_of_entries(matrix: csr_array) -> np.ndarray:
@@ -205,12 +213,7 @@ class StepMatrices:
         With `starts` (ascending), only the rows of these x are counted; the others are empty.
         """
         first, *others = self.matrices(chain)
-        if starts is not None:
-            sizes = np.zeros(len(first.indptr) - 1, first.indptr.dtype)
-            entries = ranges(first.indptr[starts], np.diff(first.indptr)[starts])[1]
-            sizes[starts] = np.diff(first.indptr)[starts]
-            filled = np.concatenate([[0], np.cumsum(sizes)])
-            first = csr_array((first.data[entries], first.indices[entries], filled), shape=first.shape)
+        first = first if starts is None else with_rows(first, starts)
         return path_counts_in_parts([first, *others], chain.distinct, self.most)
 
     def through(self, chain: Chain) -> Iterator[tuple[int, csr_array]]:
@@ -230,10 +233,10 @@ def _through_distinct(chain: Chain, matrices: Sequence[csr_array], starts: np.nd
     if chain.steps[0] != ChainStep(chain.head, not chain.is_reversed) or len(matrices) == 1:
         return csr_array((facts, size), dtype=np.int64)
     is_step = (starts != ends).astype(np.int64)
-    found = csr_array(_scaled(_one_hot(ends, size), is_step) @ matrices[1])
+    found = csr_array(_one_in_row(ends, is_step, size) @ matrices[1])
     if len(matrices) == MOST_STEPS_DISTINCT:
-        back = _entries(found, starts)
-        found = csr_array(found @ matrices[2] - _scaled(csr_array(_one_hot(starts, size) @ matrices[2]), back))
+        back = entries_at(found, np.arange(facts), starts)
+        found = csr_array((found - _one_in_row(starts, back, size)) @ matrices[2])
     rows = row_of_entries(found)
     found.data = np.where((found.indices == starts[rows]) | (found.indices == ends[rows]), 0, found.data)
     return found
@@ -246,36 +249,21 @@ def _through(chain: Chain, matrices: Sequence[csr_array], starts: np.ndarray, en
     where it begins) at where it ends.
     """
     facts, size = len(starts), len(matrices[0].indptr) - 1
-    every = _one_hot(starts, size)
+    every = _one_in_row(starts, np.ones(facts, np.int64), size)
     found = csr_array((facts, size), dtype=np.int64)
     for step, matrix in zip(chain.steps, matrices, strict=True):
         onward = csr_array(found @ matrix)
         if step.predicate == chain.head:
             begins, arrives = (starts, ends) if step.forward != chain.is_reversed else (ends, starts)
-            without = _entries(every, begins) - _entries(found, begins)
-            onward = csr_array(onward + _scaled(_one_hot(arrives, size), without))
+            without = entries_at(csr_array(every - found), np.arange(facts), begins)
+            onward = csr_array(onward + _one_in_row(arrives, without, size))
         found, every = onward, csr_array(every @ matrix)
     return found
 
 
-def _one_hot(columns: np.ndarray, size: int) -> csr_array:
-    """A row per fact, one in the column of its constant."""
-    count = len(columns)
-    return csr_array((np.ones(count, np.int64), columns, np.arange(count + 1)), shape=(count, size))
-
-
-def _entries(matrix: csr_array, columns: np.ndarray) -> np.ndarray:
-    """The entry of each row in its column."""
-    rows = row_of_entries(matrix)
-    hit = matrix.indices == columns[rows]
-    return np.bincount(rows[hit], matrix.data[hit], minlength=len(columns)).astype(np.int64)
-
-
-def _scaled(matrix: csr_array, by: np.ndarray) -> csr_array:
-    """The matrix with each row multiplied by its number."""
-    scaled = matrix.copy()
-    scaled.data = scaled.data * by[row_of_entries(scaled)]
-    return scaled
+def _one_in_row(columns: np.ndarray, values: np.ndarray, size: int) -> csr_array:
+    """A row per fact, its value in the column of its constant."""
+    return csr_array((values, columns, np.arange(len(columns) + 1)), shape=(len(columns), size))
 
 
 _Through = tuple[np.ndarray, np.ndarray, np.ndarray]

@@ -1,7 +1,7 @@
-"""Rules as conjunctive queries: relations, the query of a rule, joins on arrays, and the substitutions found."""
+"""Rules as conjunctive queries: relations, the query of a rule, as SQL or joins of arrays, and its substitutions."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import cached_property
@@ -10,7 +10,6 @@ from operator import itemgetter
 import numpy as np
 from jaxtyping import Bool, Int64
 
-from r2n.data.conjunctive import AtomTable, ConjunctiveSelect, Expression
 from r2n.data.herbrand import Codes, HerbrandBase, ranges
 from r2n.data.knowledge_base import KnowledgeBase
 from r2n.errors import GroundingError
@@ -30,6 +29,74 @@ class Kind(Enum):
     DENIED = "denied"
     ASKED = "asked"
     CANDIDATE = "candidate"
+
+
+@dataclass(frozen=True, slots=True)
+class AtomTable:
+    """A table that holds an atom a row: its name and its columns, one a position."""
+
+    name: str
+    columns: tuple[str, ...]
+
+
+class ConjunctiveSelect:
+    """The substitutions of variables under conditions that are added one by one, as SQL; first come, first bound.
+
+    DuckDB and Spark read it alike: all names in it are those of grounding's own tables.
+    """
+
+    def __init__(self, constant: Callable[[str], int]) -> None:
+        """Without conditions; `constant` gives the id of a constant by its name."""
+        self.columns: dict[str, str] = {}
+        self._constant = constant
+        self._sources, self._conditions, self._left_joins, self._missing = ([] for _ in range(4))
+
+    def value(self, term: Term) -> str:
+        """A term in the query; its variable is bound."""
+        return str(self._constant(term.name)) if isinstance(term, Constant) else self.columns[term.name]
+
+    def join(self, table: AtomTable, terms: Sequence[Term]) -> None:
+        """Only substitutions that take the terms to a row of the table; this binds their variables."""
+        alias = f"t{len(self._sources)}"
+        self._sources.append(f"{table.name} AS {alias}")
+        for name, term in zip(table.columns, terms, strict=True):
+            if isinstance(term, Variable) and term.name not in self.columns:
+                self.columns[term.name] = f"{alias}.{name}"
+            else:
+                self._conditions.append(f"{alias}.{name} = {self.value(term)}")
+
+    def forbid(self, table: AtomTable, terms: Sequence[Term]) -> None:
+        """Only substitutions that take the terms to no row of the table."""
+        alias = f"n{len(self._conditions)}"
+        rows = f"SELECT 1 FROM {table.name} AS {alias} WHERE {self._same(table, alias, terms)}"
+        self._conditions.append(f"NOT EXISTS ({rows})")
+
+    def count_missing(self, table: AtomTable, terms: Sequence[Term]) -> None:
+        """Count a substitution's terms as missing where they are no row of the table."""
+        alias = f"k{len(self._left_joins)}"
+        self._left_joins.append(f" LEFT JOIN {table.name} AS {alias} ON {self._same(table, alias, terms)}")
+        self._missing.append(f"CAST({alias}.{table.columns[0]} IS NULL AS INT)")
+
+    def differ(self, some: Sequence[Term], other: Sequence[Term]) -> None:
+        """Only substitutions under which the terms are not all equal to the others."""
+        pairs = zip(map(self.value, some), map(self.value, other), strict=True)
+        self._conditions.append(f"NOT ({' AND '.join(map(' = '.join, pairs))})")
+
+    def _same(self, table: AtomTable, alias: str, terms: Sequence[Term]) -> str:
+        pairs = zip(table.columns, map(self.value, terms), strict=True)
+        return " AND ".join(f"{alias}.{name} = {value}" for name, value in pairs)
+
+    def select(self, outputs: Sequence[str], missing: int = 0) -> str:
+        """These outputs of every substitution with at most so many missing rows.
+
+        Over tables of distinct rows no substitution comes twice: the variables determine the row of each table.
+        """
+        conditions, query = [*self._conditions], f"SELECT {', '.join(outputs)}"
+        if len(self._missing) > missing:
+            conditions.append(f"{' + '.join(self._missing)} <= {missing}")
+        if self._sources:
+            query += f" FROM {' CROSS JOIN '.join(self._sources)}{''.join(self._left_joins)}"
+        return f"{query} WHERE {' AND '.join(conditions)}" if conditions else query
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,8 +217,8 @@ class RuleQuery:
                     size /= max(1, relation.distinct(i))
         return round(min(size, 1e18))
 
-    def compiled(self, constant: Callable[[str], Expression]) -> ConjunctiveSelect:
-        """The conditions as SQL over the relations' tables; `constant` renders a constant, given by name."""
+    def compiled(self, constant: Callable[[str], int]) -> ConjunctiveSelect:
+        """The conditions as SQL over the relations' tables; `constant` gives the id of a constant by its name."""
         select = ConjunctiveSelect(constant)
         for relation, atom in (*self.joined, *self.ranging):
             select.join(relation.table, atom.terms)

@@ -19,7 +19,6 @@ import pyarrow as pa
 import sqlglot
 from sqlglot import exp
 
-from r2n.data.conjunctive import AtomTable
 from r2n.data.herbrand import first_codes
 from r2n.data.knowledge_base import complete, declaration, outside_domain, rule_constants, wrong_arity
 from r2n.data.problem import TRAIN, ProblemFile, TableOptions, checked_path, listed_constants
@@ -28,11 +27,10 @@ from r2n.data.tables import FALSE, TRUE, Facts, Table, facts_from_records, layou
 from r2n.errors import ConfigError, DataError, Location
 from r2n.files import replace_folder, scratch_folder
 from r2n.grounding.cache import RuleParts, Tally, digest_of_tallies, opened_for_writing, write_manifest
-from r2n.grounding.full import FullGrounder
+from r2n.grounding.full import FullGrounder, KnownBodyGrounder
 from r2n.grounding.ground_rules import Grounder
-from r2n.grounding.joins import Kind, Relation, RuleQuery, Tables, check_budget
-from r2n.grounding.known_body import KnownBodyGrounder
-from r2n.grounding.spark import SparkEngine, parquet_of, spark_sql
+from r2n.grounding.joins import AtomTable, Kind, Relation, RuleQuery, Tables, check_budget
+from r2n.grounding.spark import SparkEngine, parquet_of
 from r2n.logic.formula import Constant, Variable
 from r2n.logic.language import Domain, Language
 from r2n.logic.parser import read_theory
@@ -135,7 +133,7 @@ def read_table(engine: SparkEngine, spec: TableOptions, folder: Path, split: str
     outputs += [f"{label} IN {_any_of(TRUE)} AS truth", f"{is_fine} AS is_fine"]
     rows = f"SELECT struct(*) AS given, {', '.join(outputs)} FROM {relation}"
     engine.view(view, f"SELECT *, {is_full} AS is_full FROM ({rows})")
-    found = engine.ask(
+    found = engine.run(
         f"SELECT predicate, bool_or(is_full) AS stated, bool_or({is_wrong}) AS wrong FROM {view} GROUP BY predicate"
     )
     if found["wrong"].any():
@@ -213,7 +211,7 @@ def remote_tables(
     ids: dict[str, int] = {}
     named = rule_constants(theory)
     if named:
-        found = engine.ask(f"SELECT * FROM constants WHERE name IN {_any_of({name: None for name, *_ in named})}")
+        found = engine.run(f"SELECT * FROM constants WHERE name IN {_any_of({name: None for name, *_ in named})}")
         rows = {name: row for row, name in enumerate(found["name"].tolist())}
         for name, domain, where in named:
             if name not in rows or not found[f"in_{theory.domains.index(domain)}"][rows[name]]:
@@ -252,7 +250,7 @@ def _number_constants(
     engine.view("named", f"SELECT name{flags} FROM ({' UNION ALL '.join(selects)}) GROUP BY name")
     number_rows(engine, "named", "name", scratch / "constants", "constants", "id")
     counts = "".join(f", count_if(in_{k}) AS n_{k}" for k in range(len(domains)))
-    found = engine.ask(f"SELECT count(*) AS n{counts} FROM constants")
+    found = engine.run(f"SELECT count(*) AS n{counts} FROM constants")
     count, *sizes = (int(column[0]) for column in found.values())
     for k in range(len(domains)):
         engine.view(f"domain_{k}", f"SELECT id AS a0 FROM constants WHERE in_{k}")
@@ -274,7 +272,7 @@ def number_rows(engine: SparkEngine, view: str, key: str, folder: Path, called: 
     """
     engine.write(f"SELECT *, monotonically_increasing_id() AS _m FROM (SELECT * FROM {view} ORDER BY {key})", folder)
     written = parquet_of(folder)
-    counts = engine.ask(f"SELECT shiftright(_m, {_LOWER_BITS}) AS part, count(*) AS n FROM {written} GROUP BY 1")
+    counts = engine.run(f"SELECT shiftright(_m, {_LOWER_BITS}) AS part, count(*) AS n FROM {written} GROUP BY 1")
     order = np.argsort(counts["part"])
     before = np.cumsum(counts["n"][order]) - counts["n"][order]
     entries = ", ".join(f"{part}L, {start}L" for part, start in zip(counts["part"][order], before, strict=True))
@@ -309,10 +307,10 @@ def _encode(
         "count(DISTINCT truth) > 1": ("is stated both true and false", "keep one of the two"),
         "count(DISTINCT split) > 1": ("stands in two splits", "take it out of one of the two"),
     }
-    flags = engine.ask(f"SELECT {', '.join(wrong)} FROM facts_{arity}")  # of most tables none holds
+    flags = engine.run(f"SELECT {', '.join(wrong)} FROM facts_{arity}")  # of most tables none holds
     for flag, (condition, (what, hint)) in zip(flags.values(), wrong.items(), strict=True):
         if flag[0]:
-            found = engine.ask(f"SELECT {atoms} FROM encoded_{arity} GROUP BY {atoms} HAVING {condition} LIMIT 1")
+            found = engine.run(f"SELECT {atoms} FROM encoded_{arity} GROUP BY {atoms} HAVING {condition} LIMIT 1")
             for p, *names in zip(*(column.tolist() for column in found.values()), strict=True):
                 raise DataError(f"{theory.predicates[p].name}({', '.join(names)}) {what}", hint=hint)
     for i in predicates.values():
@@ -321,7 +319,7 @@ def _encode(
             engine.view(f"{name}_{i}", f"SELECT {columns} FROM facts_{arity} WHERE {where}")
     distinct = ", ".join(f"count(DISTINCT a{i})" for i in range(arity))
     train = f"FROM facts_{arity} WHERE split = {_text(TRAIN)}"
-    found = engine.ask(f"SELECT p, truth, count(*), bit_xor(xxhash64({columns})), {distinct} {train} GROUP BY p, truth")
+    found = engine.run(f"SELECT p, truth, count(*), bit_xor(xxhash64({columns})), {distinct} {train} GROUP BY p, truth")
     return {(p, truth): tuple(counts) for p, truth, *counts in zip(*(c.tolist() for c in found.values()), strict=True)}
 
 
@@ -335,12 +333,11 @@ def rule_query(tables: RemoteTables, grounder: Grounder, rule: Rule) -> RuleQuer
     )
 
 
-def ground_select(tables: RemoteTables, query: RuleQuery) -> exp.Select:
+def ground_select(tables: RemoteTables, query: RuleQuery) -> str:
     """A query as SQL, whose answer is the codes of the rule's atoms, in the order of the substitutions."""
-    select = query.compiled(lambda name: exp.Literal.number(tables.ids[name]))
-    codes = []
+    select, codes = query.compiled(tables.ids.__getitem__), list[str]()
     for number, atom in enumerate(query.rule.atoms):
-        i, code = tables.predicate_index(atom.predicate), exp.Literal.number(0)  # the index among all tuples
+        i, code = tables.predicate_index(atom.predicate), "0"  # the index among all tuples
         for term, domain in zip(atom.terms, tables.theory.predicates[i].domains, strict=True):
             index = select.value(term)
             if tables.size(domain) < tables.constants:
@@ -348,13 +345,11 @@ def ground_select(tables: RemoteTables, query: RuleQuery) -> exp.Select:
                 found = f"index {k} of {term.name} {isinstance(term, Constant)}"
                 if found not in select.columns:
                     select.join(AtomTable(f"index_{k}", ("a0", "number")), (term, Variable(found)))
-                index = select.columns[found].copy()
-            size = exp.Literal.number(tables.size(domain))
-            code = exp.Add(this=exp.Mul(this=exp.Paren(this=code), expression=size), expression=index)
-        first = exp.Cast(this=exp.Literal.number(int(tables.offsets[i])), to=exp.DataType.build("bigint"))
-        codes.append(exp.alias_(exp.Add(this=first, expression=code), f"a{number}"))
-    order = [select.columns[name].copy() for name in query.rule.variables]
-    return select.select(codes).order_by(*order, copy=False)
+                index = select.columns[found]
+            code = f"({code}) * {tables.size(domain)} + {index}"
+        codes.append(f"CAST({int(tables.offsets[i])} AS BIGINT) + {code} AS a{number}")
+    order = [select.columns[name] for name in query.rule.variables]
+    return select.select(codes) + (f" ORDER BY {', '.join(order)}" if order else "")
 
 
 @contextmanager
@@ -381,14 +376,14 @@ def write_remote(
         start, query = perf_counter(), rule_query(tables, grounder, rule)
         limit, select = grounder.max_groundings, ground_select(tables, query)
         if query.estimate() > limit // COUNT_FIRST:
-            counted = exp.select(exp.alias_(exp.Count(this=exp.Star()), "n")).from_(select.copy().subquery("found"))
-            check_budget(rule, int(engine.run(counted)["n"][0]), limit, exact=True)
-        engine.write(spark_sql(select), path)
+            counted = engine.run(f"SELECT count(*) AS n FROM ({select}) AS found")
+            check_budget(rule, int(counted["n"][0]), limit, exact=True)
+        engine.write(select, path)
         parts.append(RuleParts.from_folder(path, rule.name, perf_counter() - start))
         check_budget(rule, parts[-1].ground_rules, limit, exact=True)
 
     def tally(view: str, hashed: str) -> Tally:
-        found = engine.ask(f"SELECT count(*) AS n, coalesce(bit_xor({hashed}), 0L) AS x FROM {view}")
+        found = engine.run(f"SELECT count(*) AS n, coalesce(bit_xor({hashed}), 0L) AS x FROM {view}")
         return int(found["n"][0]), int(found["x"][0])
 
     known = {key: (count, hashed) for key, (count, hashed, *_) in tables.known.items()}

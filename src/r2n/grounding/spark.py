@@ -29,7 +29,6 @@ SECONDS_TO_ANSWER = 5.0  # of a master: by itself, Spark tries for a minute and 
 PORTS = {"spark": 7077, "sc": 15002}
 DEFAULT_MEMORY = 2 * 10**9  # bytes of the driver, where all work is done in it
 FEW_ROWS = 1_000  # a smaller table is written into the query: no job has to send it
-MOST_LIMIT = 2**31 - 1  # Spark counts rows of a LIMIT by 32 bits
 
 _LOCAL = re.compile(r"local(\[(\*|\d+)\])?")
 _REMOTE = re.compile(r"(spark|sc)://(\[[^\]]+\]|[^:/;,]+)(?::(\d+))?([/;,].*)?")
@@ -128,13 +127,9 @@ class SparkEngine:
             query = f"SELECT * FROM VALUES {values} AS given({', '.join(columns)})"
         self.view(name, query)
 
-    def run(self, query: exp.Query) -> dict[str, np.ndarray]:
-        """The answer, column by column."""
-        return self.ask(spark_sql(query))
-
-    def ask(self, sql: str) -> dict[str, np.ndarray]:
+    def run(self, query: str) -> dict[str, np.ndarray]:
         """The answer to a query in Spark's SQL, column by column."""
-        table = self.arrow(sql)
+        table = self.arrow(query)
         return {name: table.column(name).to_numpy() for name in table.column_names}
 
     def arrow(self, sql: str) -> pa.Table:
@@ -151,15 +146,6 @@ class SparkEngine:
         """Write the answer to a query as Parquet files, in its order."""
         with self._frame(sql) as frame:
             frame.write.option("compression", "zstd").parquet(_file(folder))
-
-
-def spark_sql(query: exp.Query) -> str:
-    """A query in Spark's dialect."""
-    limit = query.args.get("limit")
-    if limit is not None and int(limit.expression.name) > MOST_LIMIT:
-        query = query.copy()
-        query.set("limit", None)
-    return query.sql(dialect="spark")
 
 
 def parquet_of(path: Path) -> str:

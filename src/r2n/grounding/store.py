@@ -13,11 +13,11 @@ from typing import Protocol, runtime_checkable
 import duckdb
 import numpy as np
 import pyarrow as pa
-from sqlglot import exp
 
 from r2n.data.herbrand import Codes
 from r2n.data.interruptible import interruptible
 from r2n.data.knowledge_base import Evidence, KnowledgeBase
+from r2n.data.records import quoted_name
 from r2n.errors import MemoryLimitError
 from r2n.grounding.joins import Kind, Relation, RuleQuery, Substitutions, Tables, TooManyRowsError, check_budget, joined
 from r2n.logic.language import Domain, Predicate
@@ -25,6 +25,7 @@ from r2n.logic.theory import Rule
 
 LEAST_MEMORY = 64 * 10**6  # bytes: below, a database does not start its work
 MOST_ROWS = 20_000_000  # of an intermediate result; beyond, a database that can spill to disk does better
+MOST_LIMIT = 2**31 - 1  # Spark counts rows of a LIMIT by 32 bits
 SURELY_TOO_MANY = 100  # times the budget: then the estimate alone refuses, without counting
 BYTES_OF_BINDING = 16  # of a variable in a row of a join: its column, and what the join makes of it
 BYTES_OF_NUMBER = 16  # of a variable or an atom in a ground rule: as it is found, and once more in order
@@ -44,7 +45,7 @@ class Engine(Protocol):
         """Hold a table under this name, in place of an earlier one."""
         ...
 
-    def run(self, query: exp.Query) -> dict[str, np.ndarray]:
+    def run(self, query: str) -> dict[str, np.ndarray]:
         """The answer, column by column."""
         ...
 
@@ -72,15 +73,14 @@ class DuckDBEngine:
         """Hold a table under this name, in place of an earlier one."""
         arrow = pa.table({column: pa.array(values) for column, values in columns.items()})
         self._connection.register("incoming", arrow)
-        table = exp.Identifier(this=name, quoted=True).sql("duckdb")
-        self._connection.execute(f"CREATE OR REPLACE TABLE {table} AS SELECT * FROM incoming")
+        self._connection.execute(f"CREATE OR REPLACE TABLE {quoted_name(name)} AS SELECT * FROM incoming")
         self._connection.unregister("incoming")
 
-    def run(self, query: exp.Query) -> dict[str, np.ndarray]:
+    def run(self, query: str) -> dict[str, np.ndarray]:
         """The answer, column by column."""
         try:
             with interruptible(self._connection):
-                answer = self._connection.execute(query.sql(dialect="duckdb")).fetchnumpy()
+                answer = self._connection.execute(query).fetchnumpy()
         except duckdb.OutOfMemoryException as error:
             what = f"a query needs more memory than the database may take: {str(error).splitlines()[0]}"
             hint = "ground less (narrower domains, closed predicates, another strategy); or allow more: --memory SIZE"
@@ -227,22 +227,21 @@ class Store(Tables):
                 columns = map(np.ascontiguousarray, relation.rows.T)
                 self.engine.load(relation.name, dict(zip(relation.table.columns, columns, strict=True)))
                 self._loaded[key] = relation
-        select = query.compiled(lambda name: exp.Literal.number(self.language.constant_id(name)))
-        outputs = [exp.alias_(select.columns[name].copy(), f"v{i}") for i, name in enumerate(query.variables)]
-        outputs = outputs or [exp.alias_(exp.Literal.number(1), "one")]
+        select = query.compiled(self.language.constant_id)
+        outputs = [f"{select.columns[name]} AS v{i}" for i, name in enumerate(query.variables)] or ["1 AS one"]
         fitting = self.ceiling.fitting(_bytes_of_ground_rule(query.rule), max_groundings)
         estimate = query.estimate()
 
         def check_count() -> None:
-            count = select.select([exp.alias_(exp.Count(this=exp.Star()), "n")], query.width)
-            self._check(query.rule, int(self.engine.run(count)["n"][0]) * box, max_groundings, exact=True)
+            count = self.engine.run(select.select(["count(*) AS n"], query.width))
+            self._check(query.rule, int(count["n"][0]) * box, max_groundings, exact=True)
 
         if not query.counted and estimate * box > SURELY_TOO_MANY * fitting:
             self._check(query.rule, estimate * box, max_groundings, exact=False)
         elif not query.counted and estimate * box > fitting:
             check_count()
-        most = fitting // max(1, box) + 1
-        answer = self.engine.run(select.select(outputs, query.width).limit(most, copy=False))
+        most = min(fitting // max(1, box) + 1, MOST_LIMIT)
+        answer = self.engine.run(f"{select.select(outputs, query.width)} LIMIT {most}")
         rows = np.stack(list(answer.values())).astype(np.int64, copy=False)
         if rows.shape[1] * box > fitting:
             check_count()

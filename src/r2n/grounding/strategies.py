@@ -11,10 +11,9 @@ from r2n.data.herbrand import Codes, are_among
 from r2n.errors import ConfigError, GroundingError, counted, first_names
 from r2n.grounding.backward import BackwardGrounder
 from r2n.grounding.cache import KeptGrounder
-from r2n.grounding.full import FullGrounder
+from r2n.grounding.full import FullGrounder, KnownBodyGrounder
 from r2n.grounding.ground_rules import Grounder, Grounding, distinct_codes
 from r2n.grounding.joins import TooManyRowsError, are_candidates, encode_substitutions, joined
-from r2n.grounding.known_body import KnownBodyGrounder
 from r2n.grounding.paths import PathGrounder
 from r2n.grounding.spark import SparkEngine, is_spark
 from r2n.grounding.store import SURELY_TOO_MANY, DuckDBEngine, Engine, Store

@@ -421,11 +421,8 @@ def _holds_guard(formula: Formula) -> bool:
 _OF_THREAD = threading.local()
 LONGEST_LINE = 1_000_000
 THEORY_SUFFIX = ".r2n"
-_SCANNED = re.compile(
-    r'"(?:[^"\\\n]|\\.)*+(?P<closed>"?)|#[^\n]*|[()\[\]{}]|^[ \t]*(?:domain|predicate|rule|implicit)\b', re.M
-)
-_BEHIND_QUOTE = re.compile(r"#[^\n]*|[()\[\]{}]")
-_CLOSING = {"(": ")", "[": "]", "{": "}"}
+_BRACKETS = re.compile(r'"(?:[^"\\\n]|\\.)*+"?|#[^\n]*|[()\[\]{}]')
+_STATEMENT = re.compile(r"^[ \t]*(?:domain|predicate|rule|implicit)\b", re.M)
 _WORDS = {
     "_LPAR": "'('", "_RPAR": "')'", "LPAR": "'('", "RPAR": "')'", "LSQB": "'['", "RSQB": "']'", "LBRACE": "'{'",
     "RBRACE": "'}'", "COMMA": "','", "COLON": "':'", "EQUAL": "'='", "VBAR": "'|'", "BANG": "'!'", "STAR": "'*'",
@@ -474,7 +471,6 @@ def parse_theory(text: str, source: str | None = None) -> Theory:
             what = f"the line has {len(line):,} characters, more than {LONGEST_LINE:,}"
             hint = "break it: a statement may run over many lines"
             raise TheoryError(what, where=Location(source, number), hint=hint)
-    _check_brackets(text, lines, source)
     if not hasattr(_OF_THREAD, "builder"):
         _OF_THREAD.builder = TheoryBuilder()
     try:
@@ -485,34 +481,15 @@ def parse_theory(text: str, source: str | None = None) -> Theory:
         raise error.orig_exc from error
 
 
-def _check_brackets(text: str, lines: list[str], source: str | None) -> None:
-    """Name the bracket that is never closed: the parser alone would point at the statement after it."""
-    open_brackets: list[re.Match[str]] = []
-
-    def error(what: str, match: re.Match[str]) -> TheoryError:
-        line = text.count("\n", 0, match.start()) + 1
-        where = location_in(lines, source, line, match.start() - text.rfind("\n", 0, match.start()))
-        return TheoryError(what, where=where, hint="balance the brackets of the statement")
-
-    matches = (  # behind a quote that is not closed, the brackets of its line
-        part
-        for match in _SCANNED.finditer(text)
-        for part in (
-            _BEHIND_QUOTE.finditer(text, match.start() + 1, match.end()) if match["closed"] == "" else (match,)
-        )
-    )
-    for match in matches:
-        sign = match.group()
-        if sign in _CLOSING:
-            open_brackets.append(match)
-        elif sign in _CLOSING.values():
-            if not open_brackets or _CLOSING[open_brackets[-1].group()] != sign:
-                raise error(f"'{sign}' closes nothing", match)
-            open_brackets.pop()
-        elif sign[0] not in '"#' and open_brackets:
-            break
-    if open_brackets:
-        raise error(f"'{open_brackets[-1].group()}' is never closed", open_brackets[-1])
+def _never_closed(text: str) -> int | None:
+    """Where a bracket opens that is still open at the end of a text, in a later statement; None: nowhere."""
+    opened: list[int] = []
+    for match in _BRACKETS.finditer(text):
+        if match.group() in ("(", "[", "{"):
+            opened.append(match.start())
+        elif opened and match.group() in (")", "]", "}"):
+            opened.pop()
+    return opened[-1] if opened and _STATEMENT.search(text, opened[-1]) else None
 
 
 def _syntax_error(error: UnexpectedInput, text: str, lines: list[str], source: str | None) -> TheoryError:
@@ -528,6 +505,12 @@ def _syntax_error(error: UnexpectedInput, text: str, lines: list[str], source: s
     if isinstance(error, UnexpectedEOF) or line is None or line < 1:
         stripped = text.rstrip()
         line, column = stripped.count("\n") + 1, len(stripped) - (stripped.rfind("\n") + 1) + 1
+    is_end = isinstance(error, UnexpectedEOF) or (isinstance(error, UnexpectedToken) and error.token.type == "$END")
+    before = f"{text}\nrule" if is_end else text[: (error.pos_in_stream or 0) + len(getattr(error, "token", ""))]
+    if (opening := _never_closed(before)) is not None:  # the parser itself points at the statement after it
+        line, column = text.count("\n", 0, opening) + 1, opening - text.rfind("\n", 0, opening)
+        what, where = f"'{text[opening]}' is never closed", location_in(lines, source, line, column)
+        return TheoryError(what, where=where, hint="balance the brackets of the statement")
     names = sorted({_WORDS.get(name, name.lower().strip("_")) for name in expected or ()})
     hint = f"expected {' or '.join(names)}" if names else None
     where = location_in(lines, source, line, column)

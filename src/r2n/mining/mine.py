@@ -3,7 +3,8 @@
 Constraints rule out candidates of a query.
 """
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 from pathlib import Path
@@ -14,13 +15,11 @@ import numpy as np
 from jaxtyping import Bool, Int64
 from scipy.sparse import csr_array
 
-from r2n.data.herbrand import HerbrandBase
-from r2n.data.knowledge_base import Evidence, KnowledgeBase
+from r2n.data.knowledge_base import KnowledgeBase
 from r2n.data.problem import Problem
-from r2n.errors import ConfigError, TheoryError
+from r2n.errors import ConfigError, TheoryError, nearest
 from r2n.files import write_atomically
 from r2n.logic.formula import Atom, Formula, Implies, Not, Unequal, Variable
-from r2n.logic.language import Predicate
 from r2n.logic.parser import THEORY_SUFFIX
 from r2n.logic.theory import Rule, Theory
 from r2n.mining.searches import (
@@ -32,7 +31,6 @@ from r2n.mining.searches import (
     StepGraph,
     binary_predicates,
     search_constant_rules,
-    search_longer_constant_rules,
     search_paths,
 )
 from r2n.progress import Progress, no_progress
@@ -133,28 +131,50 @@ def constraint_rules(constraints: tuple[Constraint, ...], taken: frozenset[str])
     return tuple((Rule.explicit(next(names), *part.formula(), weight=weight), part) for part, weight in pairs)
 
 
-@dataclass(frozen=True, eq=False)
-class Forbidden:
-    """Which atoms would break a constraint if they were true, given the known facts other than themselves."""
+LEAST_SUPPORT = 30
+"""By default: what 30 facts keep, hardly more than one in ten others breaks (1 - 0.05^(1/30))."""
 
+
+@dataclass(frozen=True, eq=False)
+class Constrained:
+    """Constraints that known facts keep, and the candidates of rows that they forbid: as `rank` wants it."""
+
+    knowledge: KnowledgeBase
     constraints: Sequence[Constraint]
-    base: HerbrandBase
-    evidence: Evidence
     _facts: dict[str, csr_array] = field(default_factory=dict)
 
-    def candidates(
-        self, predicate: Predicate, position: int, given_constants: Int64[np.ndarray, " rows"]
-    ) -> Bool[np.ndarray, "rows candidates"]:
-        """For each constant given at the other position, which candidates at this position of a binary predicate.
+    @classmethod
+    def from_knowledge(
+        cls, knowledge: KnowledgeBase, kinds: Collection[str] = KINDS, min_support: int = LEAST_SUPPORT
+    ) -> "Constrained":
+        """Mine constraints of some kinds; they see what is known, and no query."""
+        for kind in kinds:
+            if kind not in KINDS:
+                known = f"there are: {', '.join(KINDS)}"
+                raise ConfigError(f"there is no kind of constraint '{kind}'", hint=nearest(kind, KINDS) or known)
+        found = mine_constraints(knowledge, min_support=min_support)
+        return cls(knowledge, tuple(constraint for constraint in found if constraint.kind in kinds))
 
-        The candidates are the constants of the position's domain, in the order of `language.members`.
+    def __str__(self) -> str:
+        """`irreflexive 40, disjoint 3`."""
+        counts = Counter(constraint.kind for constraint in self.constraints)
+        return ", ".join(f"{kind} {counts[kind]}" for kind in KINDS if counts[kind]) or "none found"
+
+    def __call__(
+        self, predicate: int, position: int, given: Int64[np.ndarray, "rows positions"]
+    ) -> Bool[np.ndarray, "rows candidates"]:
+        """Which candidates at a position would break a constraint as true atoms, given the other known facts.
+
+        The candidates of a row are the constants of the position's domain, in the order of `language.members`;
+        constraints speak of binary predicates alone.
         """
-        members = self.base.language.members(predicate.domains[position])
-        ids = (members, given_constants) if position == 0 else (given_constants, members)
-        found = np.zeros((len(given_constants), len(members)), bool)
-        for constraint in self.constraints:
-            if predicate.name in constraint.predicates:
-                atoms = self._broken(constraint, predicate.name, *ids)
+        asked = self.knowledge.language.predicates[predicate]
+        members = self.knowledge.language.members(asked.domains[position])
+        found = np.zeros((len(given), len(members)), bool)
+        for constraint in self.constraints if asked.arity == 2 else ():
+            if asked.name in constraint.predicates:
+                first, second = (members, given[:, 1]) if position == 0 else (given[:, 0], members)
+                atoms = self._broken(constraint, asked.name, first, second)
                 found |= atoms.T if position == 0 else atoms
         return found
 
@@ -166,9 +186,9 @@ class Forbidden:
             case "asymmetric":
                 found = (self._known(name, y, x).T > 0) & (x[:, None] != y[None, :])
             case "functional":
-                found = self._number(name, 1)[x][:, None] > self._known(name, x, y)
+                found = np.asarray(self._matrix(name).sum(axis=1))[x][:, None] > self._known(name, x, y)
             case "inverse-functional":
-                found = self._number(name, 0)[y][None, :] > self._known(name, x, y)
+                found = np.asarray(self._matrix(name).sum(axis=0))[y][None, :] > self._known(name, x, y)
             case "disjoint":
                 found = self._known(constraint.predicates[constraint.predicates[0] == name], x, y) > 0
         return np.broadcast_to(found, (len(x), len(y)))
@@ -177,17 +197,11 @@ class Forbidden:
         """1 where name(x, y) is a known true fact: (x, y)."""
         return self._matrix(name)[x][:, y].toarray()
 
-    def _number(self, name: str, axis: int) -> np.ndarray:
-        """Known true facts with each constant at one position, summed over the other, which is `axis`."""
-        return np.asarray(self._matrix(name).sum(axis=axis))
-
     def _matrix(self, name: str) -> csr_array:
         """The known true facts of a predicate: (constants, constants)."""
         if name not in self._facts:
-            index, size = self.base.language.predicate_index(name), len(self.base.language.constants)
-            start, end = np.searchsorted(self.evidence.atoms, self.base.offsets[index : index + 2])
-            codes = self.evidence.atoms[start:end][self.evidence.truth[start:end]]
-            rows = self.base.decode(codes)[1]
+            language = self.knowledge.language
+            rows, size = self.knowledge.facts(language.predicate(name)), len(language.constants)
             self._facts[name] = csr_array((np.ones(len(rows), np.int64), (rows[:, 0], rows[:, 1])), shape=(size, size))
         return self._facts[name]
 
@@ -202,11 +216,7 @@ class Mining:
     rules: tuple[MinedRule, ...]
     unwritable: int = 0  # rules left out because no domain of the theory fits one of their variables
     stopped: str | None = None  # where the search was when the time was over, if it was
-
-    @property
-    def sampled(self) -> int:
-        """How many of the rules were counted on a sample."""
-        return sum(mined.sample is not None for mined in self.rules)
+    left_out: int = 0  # paths of more than `MOST_WALKS` walks
 
 
 def mine(
@@ -217,7 +227,6 @@ def mine(
     min_support: int = MiningOptions.min_support,
     min_confidence: float = MiningOptions.min_confidence,
     constants: bool = MiningOptions.constants,
-    constant_length: int = MiningOptions.constant_length,
     seconds: float | None = None,
     progress: Progress = no_progress,
 ) -> Problem:
@@ -227,9 +236,7 @@ def mine(
     >>> mine(Problem.from_facts(facts)).knowledge.theory.rules[0].name
     'm0'
     """
-    options = MiningOptions(
-        max_length, max_rules, min_support, min_confidence, constants, seconds, constant_length=constant_length
-    )
+    options = MiningOptions(max_length, max_rules, min_support, min_confidence, constants, seconds)
     theory = mined_theory(problem.knowledge.theory, mine_rules(problem.knowledge, options, progress).rules)[0]
     return replace(problem, knowledge=replace(problem.knowledge, theory=theory))
 
@@ -240,7 +247,8 @@ def mine_rules(
     """Mine the true facts of binary predicates; the rules are named m0, m1, ..., and weigh their confidences."""
     options = options or MiningOptions()
     graph = StepGraph.from_knowledge(knowledge)
-    kinds, stopped = _search(graph, options, progress)
+    walker = PathWalker(graph)
+    kinds, stopped = _search(walker, options, progress)
     taken = {rule.name for rule in knowledge.theory.rules}
     names = (name for name in (f"m{i}" for i in count()) if name not in taken)
     rules, unwritable = list[MinedRule](), 0
@@ -254,20 +262,17 @@ def mine_rules(
         else:
             rule = replace(mined.rule, name=next(names), weight=float(f"{mined.confidence:.4g}"))
             rules.append(replace(mined, rule=rule))
-    return Mining(tuple(rules), unwritable, stopped)
+    return Mining(tuple(rules), unwritable, stopped, len(walker.left_out))
 
 
-def _search(graph: StepGraph, options: MiningOptions, progress: Progress) -> tuple[list[Found], str | None]:
+def _search(walker: PathWalker, options: MiningOptions, progress: Progress) -> tuple[list[Found], str | None]:
     """The best rules of each kind, short ones first, and where the search was when the time was over."""
     deadline = None if options.seconds is None else monotonic() + options.seconds
-    walker = PathWalker(graph, options.most_walks, options.seed)
     lengths = range(options.min_length, options.max_length + 1)
     kinds = {f"bodies of length {length}": search_paths(walker, length, options) for length in lengths}
     if options.constants:
-        ends = Ends.from_graph(graph, options.min_support)
+        ends = Ends.from_graph(walker.graph, options.min_support)
         kinds["rules with constants"] = search_constant_rules(ends, options)
-        if options.constant_length > 1:
-            kinds["longer rules with constants"] = search_longer_constant_rules(ends, options)
     best: list[Found] = []
     for number, (kind, parts) in enumerate(kinds.items()):
         most = options.max_rules if number < len(lengths) else options.max_constant_rules or options.max_rules

@@ -4,7 +4,7 @@ A search yields its `Part`s: (parts done, parts in all, what was found), with no
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from itertools import combinations, pairwise
 
@@ -15,7 +15,7 @@ from scipy.sparse import csr_array, vstack
 from r2n.data.herbrand import RowIndex, index_among
 from r2n.data.knowledge_base import KnowledgeBase
 from r2n.errors import ConfigError, DataError
-from r2n.grounding.counting import returns_to_first_step, row_of_entries, without_diagonal
+from r2n.grounding.counting import entries_at, returns_to_first_step, row_of_entries, without_diagonal
 from r2n.logic.formula import And, Atom, Constant, Implies, Term, Unequal, Variable
 from r2n.logic.language import Domain, Language, Predicate
 from r2n.logic.theory import Rule
@@ -24,7 +24,7 @@ CAUTION = 5
 """Pairs added to a rule's body pairs when rules are compared: 1 hit in 1 pair is worth less than 80 in 100."""
 
 MOST_STEPS = 3
-MOST_STEPS_TO_CONSTANT = 2
+MOST_WALKS = 20_000_000  # of a path: beyond, its pairs of constants hardly fit in memory
 
 _BETWEEN = ("z", "w")
 _X, _Y, _Z = Variable("x"), Variable("y"), Variable("z")
@@ -38,11 +38,10 @@ class MinedRule:
     support: int  # reached by the body, and the head is known
     body_pairs: int  # reached by the body
     pca_pairs: int  # reached by the body, and x has a known fact of the head's predicate
-    sample: tuple[int, int] | None = None  # (N, M): counted from N of the M first constants of the body
 
     @property
     def confidence(self) -> float:
-        """The share of the reached pairs that are known; an estimate if there is a sample."""
+        """The share of the reached pairs that are known."""
         return self.support / self.body_pairs
 
     @property
@@ -53,10 +52,7 @@ class MinedRule:
     def __str__(self) -> str:
         """The counts, as in a comment of a theory file."""
         numbers = f"confidence {self.confidence:.4f}, PCA confidence {self.pca_confidence:.4f}"
-        text = f"support {self.support} of {self.body_pairs} pairs, {numbers}"
-        if self.sample is None:
-            return text
-        return f"{text} (estimates: counted on a sample of {self.sample[0]} of {self.sample[1]} first constants)"
+        return f"support {self.support} of {self.body_pairs} pairs, {numbers}"
 
 
 @dataclass(frozen=True)
@@ -65,8 +61,7 @@ class MiningOptions:
 
     `max_length`: atoms of a body, at least `min_length` without constants. `max_rules`: of each predicate as head and
     each length, so that long rules, which are many, do not push out short ones; rules with `constants` have a limit of
-    their own for each length up to `constant_length`, `max_constant_rules` if that is given. `seconds` ends the search
-    early. Paths of more than `most_walks` walks are counted on a sample of first constants, drawn by `seed`.
+    their own, `max_constant_rules` if that is given. `seconds` ends the search early.
     """
 
     max_length: int = 2
@@ -75,9 +70,6 @@ class MiningOptions:
     min_confidence: float = 0.01
     constants: bool = False
     seconds: float | None = None
-    most_walks: int = 20_000_000
-    seed: int = 0
-    constant_length: int = 1
     min_length: int = 1
     max_constant_rules: int | None = None
 
@@ -88,10 +80,7 @@ class MiningOptions:
         if not 1 <= self.min_length <= self.max_length:
             what = f"bodies of {self.min_length} to {self.max_length} atoms: there are none"
             raise ConfigError(what, hint="min_length is 1 to max_length")
-        if not 1 <= self.constant_length <= MOST_STEPS_TO_CONSTANT:
-            what = f"bodies of {self.constant_length} atoms with a constant at the end cannot be mined"
-            raise ConfigError(what, hint=f"constant_length is 1 to {MOST_STEPS_TO_CONSTANT}")
-        for name in ("max_rules", "min_support", "most_walks", "max_constant_rules"):
+        for name in ("max_rules", "min_support", "max_constant_rules"):
             if (value := getattr(self, name)) is not None and value < 1:
                 raise ConfigError(f"{name} is {value}", hint="give at least 1")
         if not 0 <= self.min_confidence <= 1:
@@ -105,8 +94,7 @@ class Found:
     """Rules of one kind and their counts, as columns.
 
     A `head` is a step and a constant: p(x, y) is step 2p and -1, p(x, c) step 2p and c, p(c, y) step 2p + 1 and c. A
-    `body` is a path of steps, or under a head with a constant steps and a constant, -1 if it is a variable. A
-    `sample` is (0, 0) if all was counted.
+    `body` is a path of steps, or under a head with a constant a step and a constant, -1 if it is a variable.
     """
 
     head: Int64[np.ndarray, "rules 2"]
@@ -114,7 +102,6 @@ class Found:
     support: Int64[np.ndarray, " rules"]
     body_pairs: Int64[np.ndarray, " rules"]
     pca_pairs: Int64[np.ndarray, " rules"]
-    sample: Int64[np.ndarray, "rules 2"]
 
     def __len__(self) -> int:
         return len(self.support)
@@ -141,9 +128,7 @@ class Found:
         """One of the rules, in symbols."""
         head, body = self.head[row].tolist(), self.body[row].tolist()
         rule = path_rule(predicates, head, body) if head[1] < 0 else constant_rule(predicates, constants, head, body)
-        counts = (int(column[row]) for column in (self.support, self.body_pairs, self.pca_pairs))
-        counted, total = self.sample[row].tolist()
-        return MinedRule(rule, *counts, sample=(counted, total) if total else None)
+        return MinedRule(rule, *(int(column[row]) for column in (self.support, self.body_pairs, self.pca_pairs)))
 
 
 def path_rule(predicates: Sequence[Predicate], head: Sequence[int], steps: Sequence[int]) -> Rule:
@@ -156,15 +141,12 @@ def path_rule(predicates: Sequence[Predicate], head: Sequence[int], steps: Seque
 def constant_rule(
     predicates: Sequence[Predicate], constants: Sequence[str], head: Sequence[int], body: Sequence[int]
 ) -> Rule:
-    """`q(x, "d") -> p(x, "c")` of steps and a constant; `q(x, z)` for a body whose constant is -1."""
-    free, (*steps, last) = _X if head[0] % 2 == 0 else _Y, body
-    between = [Variable(name) for name in _BETWEEN[: len(steps) - (last >= 0)]]
-    terms = [Constant(constants[c]) for c in (head[1], last) if c >= 0]
-    nodes = [free, *between, *terms[1:]]
-    premise = [_step_atom(predicates, step, *ends) for step, ends in zip(steps, pairwise(nodes), strict=True)]
-    return _rule(
-        premise, _step_atom(predicates, head[0], free, terms[0]), [free, *between], tuple(dict.fromkeys(terms))
-    )
+    """`q(x, "d") -> p(x, "c")` of a step and a constant; `q(x, z)` for a body whose constant is -1."""
+    free, (step, last) = _X if head[0] % 2 == 0 else _Y, body
+    known, end = Constant(constants[head[1]]), Constant(constants[last]) if last >= 0 else _Z
+    variables, fixed = ([free], (known, end)) if isinstance(end, Constant) else ([free, end], (known,))
+    premise = [_step_atom(predicates, step, free, end)]
+    return _rule(premise, _step_atom(predicates, head[0], free, known), variables, tuple(dict.fromkeys(fixed)))
 
 
 def _step_atom(predicates: Sequence[Predicate], step: int, start: Term, end: Term) -> Atom:
@@ -275,19 +257,11 @@ def _ones(rows: np.ndarray, columns: np.ndarray, shape: tuple[int, int]) -> csr_
 class PathBody:
     """A path of steps, and how many walks lead from x to y over distinct constants.
 
-    `counts` (constants, constants) is off the diagonal and may store zeros. Only the rows `counted_from` (ids of
-    constants) are filled, of the `first_constants` many that the first step leaves.
+    `counts` (constants, constants) is off the diagonal and may store zeros.
     """
 
     steps: tuple[int, ...]
     counts: csr_array
-    counted_from: Int64[np.ndarray, " counted"]
-    first_constants: int
-
-    @property
-    def is_sampled(self) -> bool:
-        """Whether only a sample of the first constants was counted from."""
-        return len(self.counted_from) < self.first_constants
 
     def pairs(self) -> tuple[Int64[np.ndarray, " pairs"], Int64[np.ndarray, " pairs"]]:
         """The distinct pairs (x, y) that are reached, as two columns."""
@@ -298,46 +272,24 @@ class PathBody:
 
 @dataclass(frozen=True)
 class PathWalker:
-    """Paths of a graph; those of more than `most_walks` walks are counted from a random sample of first constants."""
+    """Paths of a graph; those of more than `MOST_WALKS` walks are `left_out`."""
 
     graph: StepGraph
-    most_walks: int
-    seed: int = 0
-
-    def single(self, step: int) -> PathBody:
-        """The path of one step."""
-        matrix = self.graph.steps[step]
-        first = np.flatnonzero(np.diff(matrix.indptr))
-        return PathBody((step,), matrix, first, len(first))
+    left_out: set[tuple[int, ...]] = field(default_factory=set)
 
     def extended(self, prefix: PathBody) -> Iterator[PathBody]:
         """The paths of one step more that lead anywhere; the prefix has one step or two."""
         walks = np.asarray(self.graph.leaving @ prefix.counts.sum(axis=0))
         for last in np.flatnonzero(walks).tolist():
             steps, matrix = (*prefix.steps, last), self.graph.steps[last]
-            counted, counts = prefix.counted_from, prefix.counts
-            share = self.most_walks / int(walks[last])
-            if share < 1:  # a random share of the first constants: one path, one sample per seed
-                number, rng = max(1, int(share * len(counted))), np.random.default_rng([self.seed, *steps])
-                counted = np.sort(rng.choice(counted, number, replace=False))
-                counts = _with_rows(counts, counted)
-            counts = csr_array(counts @ matrix)
+            if walks[last] > MOST_WALKS:
+                self.left_out.add(steps)
+                continue
+            counts = csr_array(prefix.counts @ matrix)
             if len(steps) == MOST_STEPS:
                 first, second = (self.graph.steps[step] for step in prefix.steps)
-                if len(counted) < prefix.first_constants:
-                    first = _with_rows(first, counted)
                 counts = csr_array(counts - returns_to_first_step(first, second, matrix))
-            yield PathBody(steps, without_diagonal(counts), counted, prefix.first_constants)
-
-
-def _with_rows(matrix: csr_array, rows: np.ndarray) -> csr_array:
-    """The matrix with only these of its rows filled."""
-    lengths = np.diff(matrix.indptr)
-    kept = np.zeros(len(lengths), bool)
-    kept[rows] = True
-    entries = np.repeat(kept, lengths)
-    starts = np.concatenate([[0], np.cumsum(lengths * kept)])
-    return csr_array((matrix.data[entries], matrix.indices[entries], starts), shape=matrix.shape)
+            yield PathBody(steps, without_diagonal(counts))
 
 
 def count_heads(graph: StepGraph, path: PathBody) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -364,12 +316,10 @@ def path_rules(graph: StepGraph, path: PathBody, options: MiningOptions) -> Foun
     if len(path.steps) == 1 and path.steps[0] % 2 == 0:
         passes[path.steps[0] // 2] = False  # p(x, y) -> p(x, y)
     heads = np.flatnonzero(passes)
-    sample = (len(path.counted_from), path.first_constants) if path.is_sampled else (0, 0)
     return Found(
         np.stack([2 * heads, np.full_like(heads, -1)], axis=1),
         np.tile(np.array(path.steps, np.int64), (len(heads), 1)),
         *(counts[heads] for counts in (support, body_pairs, pca_pairs)),
-        sample=np.tile(np.array(sample, np.int64), (len(heads), 1)),
     )
 
 
@@ -387,13 +337,8 @@ def search_paths(walker: PathWalker, length: int, options: MiningOptions) -> Ite
     total = len(walker.graph.steps)
     for step in range(total):
         yield step, total, None
-        for path in paths_from(walker, walker.single(step), length):
+        for path in paths_from(walker, PathBody((step,), walker.graph.steps[step]), length):
             yield step, total, path_rules(walker.graph, path, options)
-
-
-def _entries_at(matrix: csr_array, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
-    """The entries at pairs of a row and a column; scipy gives no array for none of them."""
-    return matrix[rows, columns] if len(rows) else np.zeros(0, np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -452,8 +397,8 @@ class Ends:
         support, body_pairs, known_pairs = counts
         pca_pairs = np.where(self.step[head] % 2 == 0, known_pairs, body_pairs)
         rows = np.flatnonzero(support >= options.min_confidence * body_pairs)
-        heads, none = np.stack([self.step, self.constant], axis=1)[head[rows]], np.zeros((len(rows), 2), np.int64)
-        return Found(heads, body[rows], support[rows], body_pairs[rows], pca_pairs[rows], none)
+        heads = np.stack([self.step, self.constant], axis=1)[head[rows]]
+        return Found(heads, body[rows], support[rows], body_pairs[rows], pca_pairs[rows])
 
     def with_constant_bodies(self, start: int, stop: int, options: MiningOptions) -> Found:
         """Rules p(x, c) <- q(x, d), ends that share members, whose bodies are the ends from `start` to `stop`."""
@@ -463,42 +408,12 @@ class Ends:
         kept = (shared.data >= options.min_support) & (body != head) & self.is_concluded[head]
         body, head, support = body[kept], head[kept], shared.data[kept]
         predicate, constant, domain = self.step[head] // 2, self.constant[head], self.domain[head]
-        itself = _entries_at(self.members, body, constant) > 0  # x = c is no substitution
+        itself = entries_at(self.members, body, constant) > 0  # x = c is no substitution
         body_pairs = self._inside[domain, body] - (itself & self.inside[domain, constant])
         known = csr_array(self.members[start:stop] @ graph.known_first.T).toarray()[body - start, predicate]
-        known -= itself & (_entries_at(graph.known_first, predicate, constant) > 0)
+        known -= itself & (entries_at(graph.known_first, predicate, constant) > 0)
         columns = np.stack([self.step[body], self.constant[body]], axis=1)
         return self.found(options, head, columns, support, body_pairs, known)
-
-    def with_longer_bodies(self, first: int, start: int, stop: int, options: MiningOptions) -> Found:
-        """Rules p(x, c) <- r(x, z), q(z, d) by a first step r and the ends q(., d) from `start` to `stop`.
-
-        Which x have a z other than c is looked up for each body and head: z may be c alone.
-        """
-        leads, tails = self.graph.steps[first], self.members[start:stop]
-        walks = csr_array(tails @ leads.T)
-        walks.data[walks.indices == self.constant[start:stop][row_of_entries(walks)]] = 0  # x = d is no substitution
-        walks.eliminate_zeros()
-        bodies = walks.copy()
-        bodies.data[:] = 1
-        shared = csr_array(bodies @ self.members.T).tocoo()
-        body, head = (column.astype(np.int64) for column in shared.coords)
-        kept = (shared.data >= options.min_support) & self.is_concluded[head]
-        body, head = body[kept], head[kept]
-        counts, inside = np.zeros((3, len(head)), np.int64), csr_array(self.inside.astype(np.int64))
-        parts = 1 + int(np.diff(walks.indptr)[body].sum()) // MOST_MEETINGS
-        for rows in np.array_split(np.arange(len(head)), parts):
-            b, h = body[rows], head[rows]
-            c, reached = self.constant[h], csr_array(walks[b])
-            by_c = csr_array(leads.T)[c].multiply(tails[b, c][:, None])  # those whose z may be c
-            reached = csr_array(reached - by_c)
-            reached.data = ((reached.data > 0) & (reached.indices != c[row_of_entries(reached)])).astype(np.int64)
-            groups = self.members[h], inside[self.domain[h]], self.graph.known_first[self.step[h] // 2]
-            counts[:, rows] = [np.asarray(reached.multiply(group).sum(axis=1)) for group in groups]
-        support, body_pairs, known_pairs = counts
-        kept = np.flatnonzero(support >= options.min_support)
-        steps = np.stack([np.full_like(body, first), self.step[start + body], self.constant[start + body]], axis=1)
-        return self.found(options, head[kept], steps[kept], support[kept], body_pairs[kept], known_pairs[kept])
 
     def with_variable_bodies(self, start: int, stop: int, options: MiningOptions) -> Found:
         """Rules p(x, c) <- q(x, z) whose heads are the ends from `start` to `stop`: z is neither x nor c."""
@@ -508,13 +423,13 @@ class Ends:
         kept = (having.data >= options.min_support) & self.is_concluded[head]
         head, body, support = head[kept], body[kept], having.data[kept]
         predicate, constant, domain = self.step[head] // 2, self.constant[head], self.domain[head]
-        itself = _entries_at(graph.leaving, body, constant) > 0  # x = c is no substitution
+        itself = entries_at(graph.leaving, body, constant) > 0  # x = c is no substitution
         inside, single_inside, known, single_known = self._totals
         target = body * graph.constants + constant
-        body_pairs = inside[domain, body] - _entries_at(single_inside, domain, target)
+        body_pairs = inside[domain, body] - entries_at(single_inside, domain, target)
         body_pairs -= itself & self.inside[domain, constant]
-        known_pairs = known[predicate, body] - _entries_at(single_known, predicate, target)
-        known_pairs -= itself & (_entries_at(graph.known_first, predicate, constant) > 0)
+        known_pairs = known[predicate, body] - entries_at(single_known, predicate, target)
+        known_pairs -= itself & (entries_at(graph.known_first, predicate, constant) > 0)
         columns = np.stack([body, np.full_like(body, -1)], axis=1)
         return self.found(options, head, columns, support, body_pairs, known_pairs)
 
@@ -534,7 +449,7 @@ class Ends:
     def _single(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The steps from x to c that are the only one of their kind from x, as columns x, step, c."""
         x, step, c = self.graph.edges
-        single = _entries_at(self.graph.leaving, step, x) == 1
+        single = entries_at(self.graph.leaving, step, x) == 1
         return x[single], step[single], c[single]
 
     @cached_property
@@ -573,16 +488,3 @@ def search_constant_rules(ends: Ends, options: MiningOptions) -> Iterator[Part]:
         yield part, len(bounds) - 1, None
         for search in (ends.with_constant_bodies, ends.with_variable_bodies):
             yield part, len(bounds) - 1, search(start, stop, options)
-
-
-def search_longer_constant_rules(ends: Ends, options: MiningOptions) -> Iterator[Part]:
-    """The rules with a constant in the head and at the end of two body atoms; a part is a first step and some ends."""
-    graph = ends.graph
-    total = len(graph.steps) if len(ends) else 0
-    in_heads = ends.members.sum(axis=0)
-    for first in range(total):
-        meetings = np.cumsum(ends.members @ (graph.steps[first].T @ in_heads))
-        bounds = np.searchsorted(meetings, np.arange(0, meetings[-1], MOST_MEETINGS))
-        for start, stop in pairwise(np.unique(np.append(bounds, len(ends))).tolist()):
-            yield first, total, None
-            yield first, total, ends.with_longer_bodies(first, start, stop, options)

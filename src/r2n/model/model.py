@@ -35,11 +35,12 @@ from r2n.explanation.explain import explain
 from r2n.explanation.paths import explain_along_paths
 from r2n.explanation.records import Belief, Explanation, all_reasons
 from r2n.files import new_folder
+from r2n.mining.mine import Constrained
 from r2n.model.answers import Answer, Answers, Question, argument_names
 from r2n.model.calibration import read_calibration
 from r2n.model.changes import ChangedProblem, Given, with_features
 from r2n.model.memory import make_device, make_source
-from r2n.model.run import WITHOUT_REASONING, Constrained, Run, baseline_scores, evaluate_split
+from r2n.model.run import WITHOUT_REASONING, Run, baseline_scores, evaluate_split
 from r2n.network.factor_graph import UNKNOWN, FactorGraph, known_truths
 from r2n.network.graph_sources import GraphSource, without_rules
 from r2n.network.r2n import R2N

@@ -30,10 +30,10 @@ from r2n.evaluation.report import Report
 from r2n.files import json_text, new_file, write_atomically
 from r2n.logic.formula import unescaped
 from r2n.logic.language import Language
+from r2n.mining.mine import Constrained
 from r2n.model.answers import PREDICTED, Answers, Question, unnamed_arguments
 from r2n.model.model import Model
 from r2n.model.processes import shared
-from r2n.model.run import Constrained
 from r2n.progress import Progress, no_progress
 from r2n.store.checkpoint import MANIFEST, locked
 from r2n.store.folder import RunFolder, read_config

@@ -1,29 +1,26 @@
 """A problem with its options and seed, and the networks in training; how good networks are, and their baselines."""
 
 import os
-from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from functools import partial
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Int64
 from torch import nn
 
 from r2n.data.herbrand import closed_atoms
 from r2n.data.knowledge_base import KnowledgeBase, as_trained
 from r2n.data.problem import TRAIN, Problem
 from r2n.data.validation import check_valid_is_free, contradictions
-from r2n.errors import ConfigError, nearest
+from r2n.errors import ConfigError
 from r2n.evaluation.by_query import compare_queries
 from r2n.evaluation.calibrate import Calibrated
 from r2n.evaluation.evaluate import RulesAlone, evaluate_each
 from r2n.evaluation.ranking import DEFAULT_OPTIONS, EvaluationOptions, Filter, row_memory
 from r2n.evaluation.report import NOT_HELD_OUT, REASONING_HARMS, Report, Score
 from r2n.logic.language import Predicate
-from r2n.mining.mine import KINDS, Constraint, Forbidden, mine_constraints
 from r2n.model.choices import FEW_LABELS, choose_options, corrupted_positions, labelled_predicates
 from r2n.model.memory import check_graph, check_memory, check_training, make_device, make_source
 from r2n.network.graph_sources import GraphSource, Ungrounded
@@ -99,49 +96,6 @@ def single_networks(
         SINGLE: {name: float(values.mean()) for name, values in columns.items()},
         DEVIATION: {name: float(values.std(ddof=1)) for name, values in columns.items()},
     }
-
-
-LEAST_SUPPORT = 30
-"""By default: what 30 facts keep, hardly more than one in ten others breaks (1 - 0.05^(1/30))."""
-
-
-@dataclass(frozen=True, eq=False)
-class Constrained:
-    """Constraints that no training fact breaks, and the candidates that they forbid: as `rank` wants it."""
-
-    knowledge: KnowledgeBase
-    constraints: tuple[Constraint, ...]
-
-    @classmethod
-    def from_knowledge(
-        cls, knowledge: KnowledgeBase, kinds: Collection[str] = KINDS, min_support: int = LEAST_SUPPORT
-    ) -> "Constrained":
-        """Mine constraints of some kinds; they see what is known, and no query."""
-        for kind in kinds:
-            if kind not in KINDS:
-                known = f"there are: {', '.join(KINDS)}"
-                raise ConfigError(f"there is no kind of constraint '{kind}'", hint=nearest(kind, KINDS) or known)
-        found = mine_constraints(knowledge, min_support=min_support)
-        return cls(knowledge, tuple(constraint for constraint in found if constraint.kind in kinds))
-
-    def __str__(self) -> str:
-        """`irreflexive 40, disjoint 3`."""
-        counts = Counter(constraint.kind for constraint in self.constraints)
-        return ", ".join(f"{kind} {counts[kind]}" for kind in KINDS if counts[kind]) or "none found"
-
-    def __call__(
-        self, predicate: int, position: int, given: Int64[np.ndarray, "rows positions"]
-    ) -> Bool[np.ndarray, "rows candidates"]:
-        """Which candidates of rows cannot be; constraints speak of binary predicates alone."""
-        language = self.knowledge.language
-        asked = language.predicates[predicate]
-        if asked.arity != 2:
-            return np.zeros((len(given), len(language.members(asked.domains[position]))), bool)
-        return self._forbidden.candidates(asked, position, given[:, 1 - position])
-
-    @cached_property
-    def _forbidden(self) -> Forbidden:
-        return Forbidden(self.constraints, self.knowledge.base, self.knowledge.evidence)
 
 
 LEVEL = 0.01  # of a paired test: a result is worse than another by more than chance

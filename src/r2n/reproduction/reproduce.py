@@ -33,10 +33,10 @@ from r2n.grounding.backward import BackwardGrounder
 from r2n.grounding.store import Store
 from r2n.logic.parser import parse_theory
 from r2n.logic.theory import Theory
-from r2n.mining.mine import MiningOptions, mine_rules
+from r2n.mining.mine import Constrained, MiningOptions, mine_rules
 from r2n.model.memory import forget_peak, peak_gigabytes
 from r2n.model.model import Model
-from r2n.model.run import Constrained, Run, evaluate_split, prepare_run
+from r2n.model.run import Run, evaluate_split, prepare_run
 from r2n.network.factor_graph import known_states, known_truths
 from r2n.network.mixture import INPUT_ALONE, NETWORK_ALONE, PATHS_ALONE, RULES_ALONE
 from r2n.options import Options

@@ -8,10 +8,9 @@ import pytest
 from typer.testing import CliRunner
 
 from r2n.cli import app
-from r2n.data import tables as tables_module
 from r2n.data.features import FeatureTable
 from r2n.data.problem import Problem, load_problem
-from r2n.data.tables import Table, read_fact_chunks, read_facts
+from r2n.data.tables import Table, read_facts
 from r2n.errors import DataError
 from r2n.logic.parser import parse_theory
 from tests.examples import fixture
@@ -26,11 +25,7 @@ def facts_of(path: Path, text: str | bytes, predicate: str | None = "located_in"
     """How many facts are read."""
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
     table, known = Table(path, predicate), parse_theory(theory)
-    full = read_facts(table, theory=known).facts
-    parts = [part for size in (1, 3, 100) for part in [list(read_fact_chunks(table, size, theory=known))]]
-    count = sum(map(len, full))
-    assert all(sum(len(facts) for group in part for facts in group) == count for part in parts)
-    return count
+    return sum(map(len, read_facts(table, theory=known).facts))
 
 
 def problem_of(folder: Path, files: dict[str, str], facts: str, queries: str = "", theory: str = THEORY) -> Path:
@@ -71,9 +66,8 @@ def test_columns_keep_their_names(tmp_path: Path) -> None:
 def test_a_header_that_comes_again_is_refused_with_its_line(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("office,city\n" + ROWS + "office,city\nnorth,oslo\n")
     table = Table(tmp_path / "a.csv", "located_in", header=True)
-    for read in (lambda: read_facts(table), lambda: list(read_fact_chunks(table, 2))):
-        with pytest.raises(DataError, match=r"a\.csv:6: the names of the columns stand here again"):
-            read()
+    with pytest.raises(DataError, match=r"a\.csv:6: the names of the columns stand here again"):
+        read_facts(table)
 
 
 def test_what_was_taken_for_a_header_is_said(tmp_path: Path) -> None:
@@ -171,13 +165,3 @@ def test_constants_may_be_called_after_their_domain(text: str, predicate: str, t
     theory = parse_theory(f"{THEORY}\ndomain item\npredicate good(item)\n")
     (facts,) = read_facts(Table(tmp_path / "a.csv", predicate), theory=theory).facts
     assert len(facts) == text.count("\n") - 1
-
-
-def test_constants_are_counted_once_for_all_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    tables, counted, count = [], [], tables_module._occurrences
-    for i in range(5):
-        (tmp_path / f"{i}.csv").write_text(f"branch,town\n{MORE}" if i == 3 else MORE)
-        tables.append(Table(tmp_path / f"{i}.csv", f"p{i}"))
-    monkeypatch.setattr(tables_module, "_occurrences", lambda *given: counted.append(given) or count(*given))
-    assert len(Problem.build("p", parse_theory(""), tables).report.warnings) == 1
-    assert len(counted) == 1

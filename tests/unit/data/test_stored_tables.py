@@ -228,22 +228,19 @@ def test_a_cell_that_is_no_constant_is_refused_with_its_row(cells: pa.Array, wha
 @pytest.mark.parametrize(
     ("cells", "what"),
     [
-        (["a", 1], r"row 2: column 'c' holds int, where the first cell holds str"),
-        ([1, pd.NA, "a"], "row 3: column 'c' holds str, where the first cell holds int"),
-        ([np.zeros(2), "a"], "row 2: column 'c' holds str, where the first cell holds ndarray"),
-        (["a", frozenset("a")], "row 2: column 'c' holds frozenset"),
-        ([frozenset("a"), None], "row 1: column 'c' holds frozenset"),
+        (["a", 1], "pandas.DataFrame: this cannot be read as a table .*column c with type"),
+        ([1, pd.NA, "a"], "column c with type object"),
+        ([np.zeros(2), "a"], "column c with type object"),
+        (["a", frozenset("a")], "column c with type object"),
         ([{"a"}, {"b"}], "row 1: .* holds a list"),
         ([("a",), ("b",)], "row 1: .* holds a list"),
         ([{"a": 1}, {"a": 2}], "row 1: .* holds a struct"),
     ],
 )
-def test_cells_of_pandas_that_are_no_text_are_refused_with_their_row(cells: list[object], what: str) -> None:
+def test_cells_of_pandas_that_are_no_text_are_refused(cells: list[object], what: str) -> None:
     with pytest.raises(DataError, match=what) as caught:
         read_facts(Table(pd.DataFrame({"c": cells}), "p"))
     assert caught.value.hint
-    if any(isinstance(cell, list | frozenset | np.ndarray) for cell in cells):
-        assert "astype" not in caught.value.hint
 
 
 def test_what_an_address_is() -> None:

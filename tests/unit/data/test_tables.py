@@ -11,7 +11,6 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from r2n.data import text_tables
@@ -291,17 +290,6 @@ def test_a_line_that_is_too_long(suffix: str, tmp_path: Path, monkeypatch: pytes
     assert text.startswith(f"{path}:2: the line is longer than 2,000 bytes\n  | ")
     assert text.endswith("\n  write one fact a line; a missing line end or quote makes one line of many")
     assert len(text) < 500
-    read = read_facts(Table(path), on_error="skip")
-    assert listed(read) == plain_triples([rows[0], rows[2]])
-    assert len(read.rejected) == 1
-
-    path.write_bytes(b"x" * 10_000)  # nothing else
-    assert message(Table(path)).startswith(f"{path}:1: the line is longer than 2,000 bytes\n")
-    read = read_facts(Table(path), on_error="skip")
-    assert (read.facts, len(read.rejected)) == ((), 1)
-    if suffix == ".tsv":  # it does not decide how many columns there are
-        path.write_bytes(b"x" * 10_000 + b"\na\tb\n")
-        assert listed(read_facts(Table(path, "p"), on_error="skip")) == [("p", ("a", "b"), True)]
 
 
 @pytest.mark.parametrize("suffix", [".parquet", ".db", ".tsv.gz", ".tsv.zst"])
@@ -376,14 +364,8 @@ def stated(facts: list[Facts]) -> list[tuple[int, str, tuple[str, ...], bool]]:
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 100])
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [("a.tsv", TSV), ("a.tsv.gz", TSV), ("b.csv", CSV), ("c.tsv", "\ufeff" + TSV + "\n"), ("d.jsonl", JSONL)],
-)
-def test_the_parts_are_the_whole(
-    name: str, text: str, size: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(text_tables, "BLOCK", 7)
+@pytest.mark.parametrize(("name", "text"), [("a.tsv", TSV), ("b.csv", CSV), ("d.jsonl", JSONL)])
+def test_the_parts_are_the_whole(name: str, text: str, size: int, tmp_path: Path) -> None:
     table = Table(put(tmp_path / name, text))
     parts = list(read_fact_chunks(table, size))
     assert stated([facts for part in parts for facts in part]) == stated(list(read_facts(table).facts))
@@ -391,35 +373,6 @@ def test_the_parts_are_the_whole(
     assert rows == sorted(rows)
     assert len(parts) > 1 or size > 1
     assert len(parts) == 1 or size < 100
-
-
-@pytest.mark.parametrize("size", [1, 4])
-def test_parquet_is_read_by_rows(size: int, tmp_path: Path) -> None:
-    rows = [line.split("\t") for line in LINES]
-    columns = {name: [row[i] for row in rows] for i, name in enumerate(("head", "relation", "tail"))}
-    path = tmp_path / "a.parquet"
-    pq.write_table(pa.table({**columns, "label": [i % 2 for i in range(len(rows))]}), path)
-    parts = list(read_fact_chunks(Table(path), size))
-    assert len(parts) == -(-len(rows) // size)
-    assert stated([facts for part in parts for facts in part]) == stated(list(read_facts(Table(path)).facts))
-    path.write_bytes(path.read_bytes()[:-9])
-    with pytest.raises(DataError, match="cannot be read as Parquet"):
-        list(read_fact_chunks(Table(path), size))
-
-
-WRONG = [*(("a.tsv", "\n".join(LINES) + f"\n{row}\n") for row in ("a\tp", "a\tp\tb\tc\td", "a\t\tb", "a\tp\tb\t7"))]
-WRONG += [("a.tsv", b"a\tp\tb\n\xff\tp\tb\n"), ("a.csv", 'a,p,b\na,p,"b\n'), ("a.tsv", "\n\r\n")]
-
-
-@pytest.mark.parametrize(("name", "content"), WRONG)
-@pytest.mark.parametrize("size", [1, 50])
-def test_what_is_wrong_is_named_as_if_all_were_read_at_once(
-    name: str, content: str | bytes, size: int, tmp_path: Path
-) -> None:
-    table = Table(put(tmp_path / name, content))
-    with pytest.raises(DataError) as caught:
-        list(read_fact_chunks(table, size))
-    assert str(caught.value) == message(table)
 
 
 def test_tables_in_memory_are_handed_out_in_parts() -> None:

@@ -69,9 +69,10 @@ def test_lines_without_blank_ones(tmp_path: Path) -> None:
 
 
 def test_the_limit_is_the_longest_line_that_is_read(tmp_path: Path) -> None:
-    lines = read_lines(write(tmp_path / "t.txt", b"a" * LINE_LIMIT + b"\n" + b"b" * (LINE_LIMIT + 1) + b"\nc"))
-    assert lines.rows.tolist() == [0, 2]
-    assert [fault.rows.tolist() for fault in lines.faults] == [[1]]
+    text = b"a" * LINE_LIMIT + b"\n"
+    assert len(read_lines(write(tmp_path / "t.txt", text)).rows) == 1
+    with pytest.raises(DataError, match=r"t\.txt:2: the line is longer"):
+        read_lines(write(tmp_path / "t.txt", text + b"b" + text))
 
 
 def test_an_excerpt_is_of_the_file_as_it_is_and_reaches_beyond_a_far_column(tmp_path: Path) -> None:
@@ -205,7 +206,9 @@ def test_objects_of_hundreds_of_fields(tmp_path: Path) -> None:
     assert len(records.kinds) == 250
 
 
-@pytest.mark.parametrize("text", [r'[{"a": "\ud800"}]', "[" * 100_000, '[{"a": ' + "9" * 5_000 + "}, x]"], ids=range(3))
+@pytest.mark.parametrize(
+    "text", [r'[{"a": "\ud800"}]', "[" * 100_000, '[{"a": ' + "9" * 5_000 + "}, x]", "[NaN]"], ids=range(4)
+)
 def test_what_no_reader_of_json_takes(text: str, tmp_path: Path) -> None:
     assert message(write(tmp_path / "t.json", text), "p").startswith(
         f"{tmp_path / 't.json'}: this cannot be read as JSON ("
@@ -233,7 +236,7 @@ def test_objects_that_share_no_field_are_refused_where_they_are_many(tmp_path: P
         ('{"a": "x", "b": "y", "\\u0062": "z"}', "the key 'b' is given twice"),
         ('{"a": ["x"], "b": "y"}', 'column 1 \\(a\\) holds a list, no constant: \\["x"\\]'),
         ('{"a": "x", "b": {"c": 1}}', "column 2 \\(b\\) holds an object, no constant"),
-        ('{"a": 123456789012345678901, "b": "x"}', "last digits"),
+        ('{"a": 123456789012345678901.5, "b": "x"}', "last digits"),
     ],
 )
 def test_what_is_no_constant_is_refused_with_its_row(layout: str, wrong: str, what: str, tmp_path: Path) -> None:

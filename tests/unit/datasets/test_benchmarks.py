@@ -24,7 +24,6 @@ from r2n.datasets.benchmarks import (
     EMBEDDED,
     SOURCES,
     Dataset,
-    Kept,
     Source,
     download,
     find,
@@ -185,8 +184,8 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
     thread.join()
 
 
-PLAIN = Source("owner/repo", "abc", "data/rules.txt", (Kept("rules.txt", sha256(RULES)),))
-PACKED = Source("owner/repo", "abc", "kg.tar.gz", (Kept("train.tsv", sha256(TRAIN), member="train.txt"),))
+PLAIN = Source("owner/repo", "abc", "data/rules.txt", "rules.txt", sha256(RULES))
+PACKED = Source("owner/repo", "abc", "kg.tar.gz", "train.tsv", sha256(TRAIN), member="train.txt")
 
 
 def left_behind(folder: Path) -> list[str]:
@@ -300,13 +299,12 @@ def test_what_is_nowhere_is_a_clear_error(tmp_path: Path, monkeypatch: pytest.Mo
 def test_every_source_is_pinned(data_folder: Path) -> None:
     """The checksums in the table are those of the files themselves."""
     for folder, sources in SOURCES.items():
-        for source in sources:
-            assert re.fullmatch("[0-9a-f]{40}", source.commit)
-            for kept in source.keeps:
-                path = data_folder / folder / kept.name
-                packed = path.with_name(f"{path.name}.gz")
-                content = path.read_bytes() if path.exists() else gzip.decompress(packed.read_bytes())
-                assert kept.matches(content), path
+        for kept in sources:
+            assert re.fullmatch("[0-9a-f]{40}", kept.commit)
+            path = data_folder / folder / kept.name
+            packed = path.with_name(f"{path.name}.gz")
+            content = path.read_bytes() if path.exists() else gzip.decompress(packed.read_bytes())
+            assert kept.matches(content), path
 
 
 def test_pooch_is_imported_only_to_download() -> None:

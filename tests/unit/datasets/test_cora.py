@@ -92,24 +92,9 @@ def test_cuts_leave_out_what_is_easy(kind: str) -> None:
     assert cuts_of_test(known("nations")) == {}
 
 
-@pytest.mark.parametrize("kind", ["", "-joined"])
-def test_wrong_lines_raise_or_are_told_in_the_report(kind: str, folds: Path) -> None:
-    plain = known(f"cora-s1{kind}")
-    for file, more in (("S1/queries", "SameAuthor(Author_a_)\nSameTitle(\n"), ("S2/facts", "Author(B1\nVenue(B1)\n")):
-        with (folds / file).open("a") as lines:
-            lines.write(more)
+@pytest.mark.parametrize("line", ["SameTitle(", "SameAuthor(Author_a_)"])
+def test_wrong_lines_raise(line: str, folds: Path) -> None:
+    with (folds / "S1/queries").open("a") as lines:
+        lines.write(f"{line}\n")
     with pytest.raises(DataError, match="S1/queries:"):
-        load(f"cora-s1{kind}")
-    problem = load(f"cora-s1{kind}", on_error="skip")
-    places = sorted(f"{error.where}".rpartition("cora/")[2].rsplit(":", 1)[0] for error in problem.report.rejected)
-    assert [place.split(":")[0] for place in places] == ["S1/queries"] * 2 + ["S2/facts"] * 2
-    assert all(labels(problem, split) == labels(plain, split) for split in ("train", "valid", "test"))
-    assert {name: cut.tolist() for name, cut in cuts_of_test(load(f"cora-s2{kind}", on_error="skip")).items()}
-
-
-def test_a_file_of_which_nothing_is_left_is_empty(folds: Path) -> None:
-    (folds / "S5" / "queries").write_text("SameVenue(Venue_v_)\n")
-    problem = load("cora-s1", on_error="skip")
-    assert "SameVenue takes 2 constants" in problem.report.rejected[0].what
-    assert all("SamePaper" in error.what for error in problem.report.rejected[1:]), "of constants that no label names"
-    assert not any("S5:" in name for name in labels(problem, "train") if "SamePaper" not in name)
+        load("cora-s1")

@@ -24,8 +24,7 @@ from r2n.explanation.rules import (
     occurrences,
 )
 from r2n.grounding.counting import RuleCounts, is_counted
-from r2n.grounding.full import FullGrounder
-from r2n.grounding.known_body import KnownBodyGrounder
+from r2n.grounding.full import FullGrounder, KnownBodyGrounder
 from r2n.grounding.store import Store
 from r2n.logic.parser import parse_theory
 from r2n.logic.theory import Theory

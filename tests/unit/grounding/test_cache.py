@@ -21,9 +21,8 @@ from r2n.grounding.cache import (
     write_manifest,
     xxhash64,
 )
-from r2n.grounding.full import FullGrounder
+from r2n.grounding.full import FullGrounder, KnownBodyGrounder
 from r2n.grounding.ground_rules import Grounding
-from r2n.grounding.known_body import KnownBodyGrounder
 from r2n.grounding.store import Store
 from tests.unit.grounding.small_knowledge import knowledge
 

@@ -27,7 +27,7 @@ from r2n.grounding.counting import (
     reached_from,
     row_parts,
 )
-from r2n.grounding.known_body import KnownBodyGrounder
+from r2n.grounding.full import KnownBodyGrounder
 from r2n.grounding.store import MemoryBudget, Store
 from r2n.logic.parser import parse_theory
 from tests.examples import at_most

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import r2n
 from r2n.errors import GroundingError, MemoryLimitError
-from r2n.grounding.full import FullGrounder
+from r2n.grounding.full import FullGrounder, KnownBodyGrounder
 from r2n.grounding.ground_rules import Adjacency, Grounder, distinct_codes
 from r2n.grounding.joins import (
     Kind,
@@ -22,7 +22,6 @@ from r2n.grounding.joins import (
     rows_among,
     sorted_substitutions,
 )
-from r2n.grounding.known_body import KnownBodyGrounder
 from r2n.grounding.store import MOST_ROWS, MemoryBudget, Store
 from r2n.logic.language import Domain
 from tests.theory_strategies import dice

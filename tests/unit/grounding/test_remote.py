@@ -15,10 +15,9 @@ from r2n.datasets.generated import GraphOptions, generate
 from r2n.errors import CheckpointError, ConfigError, DataError, GroundingError, TheoryError
 from r2n.grounding import remote
 from r2n.grounding.backward import BackwardGrounder
-from r2n.grounding.full import FullGrounder
+from r2n.grounding.full import FullGrounder, KnownBodyGrounder
 from r2n.grounding.ground_rules import Grounder
 from r2n.grounding.joins import Kind
-from r2n.grounding.known_body import KnownBodyGrounder
 from r2n.grounding.remote import RemoteTables, ground_select, number_rows, open_problem, read_table, rule_query
 from r2n.logic.parser import parse_theory
 from r2n.options import GroundingOptions
@@ -87,7 +86,7 @@ def test_cells_are_the_constants_that_this_process_reads(tmp_path: Path) -> None
     options = TableOptions.model_validate({"file": "cells.parquet", **spec})
     stated = read_table(spark_engine(), options, tmp_path, "train", "cells")
     (here,) = read_facts(Table(tmp_path / "cells.parquet", **spec)).facts
-    rows = spark_engine().ask(f"{stated.select} ORDER BY c5")
+    rows = spark_engine().run(f"{stated.select} ORDER BY c5")
     assert [rows[f"c{i}"].tolist() for i in range(6)] == [column.to_pylist() for column in here.arguments]
     assert ([group.predicate for group in stated.groups], rows["truth"].all()) == (["p"], True)
 
@@ -123,7 +122,7 @@ def test_rows_with_an_empty_cell_are_left_out_if_they_may_be() -> None:
     engine = spark_engine()
     engine.view("gaps", "SELECT 'ann' AS who, 7 AS what, true AS label UNION ALL SELECT 'bob', NULL, false")
     stated = read_table(engine, TableOptions(file="table:gaps", predicate="p", empty="skip"), Path(), "train", "read")
-    rows = engine.ask(stated.select)
+    rows = engine.run(stated.select)
     assert {name: column.tolist() for name, column in rows.items()} == {
         "predicate": ["p"],
         "truth": [True],
@@ -225,5 +224,5 @@ def test_rows_of_several_files_are_numbered_through(tmp_path: Path) -> None:
     engine = spark_engine()
     engine.view("many", "SELECT /*+ REPARTITION(4) */ (id * 7) % 101 AS k FROM range(101)")
     number_rows(engine, "many", "k", tmp_path / "many", "many_numbered", "number")
-    found = engine.ask("SELECT k, number FROM many_numbered ORDER BY number")
+    found = engine.run("SELECT k, number FROM many_numbered ORDER BY number")
     assert found["k"].tolist() == found["number"].tolist() == list(range(101))

@@ -13,9 +13,8 @@ from r2n.errors import ConfigError, GroundingError
 from r2n.grounding import store as stores
 from r2n.grounding import strategies
 from r2n.grounding.backward import BackwardGrounder
-from r2n.grounding.full import FullGrounder
+from r2n.grounding.full import FullGrounder, KnownBodyGrounder
 from r2n.grounding.ground_rules import Grounder, Grounding
-from r2n.grounding.known_body import KnownBodyGrounder
 from r2n.grounding.store import Engine, Store
 from r2n.grounding.strategies import (
     GROUNDERS,

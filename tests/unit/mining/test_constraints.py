@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import r2n
 from r2n.data.knowledge_base import KnowledgeBase
-from r2n.mining.mine import KINDS, Constraint, Forbidden, Kind, constraint_rules, mine_constraints
+from r2n.mining.mine import KINDS, Constrained, Constraint, Kind, constraint_rules, mine_constraints
 from tests.examples import at_most
 from tests.mining_problems import knowledge_of, random_knowledge
 from tests.oracles import mining as oracle
@@ -100,7 +100,8 @@ def test_candidates_are_those_that_break_a_constraint(knowledge: KnowledgeBase, 
     name, position = data.draw(st.sampled_from("pqrs")), data.draw(st.integers(0, 1))
     predicate = knowledge.language.predicate(name)
     rows = knowledge.language.members(predicate.domains[1 - position])
-    found = Forbidden(chosen, knowledge.base, knowledge.evidence).candidates(predicate, position, rows)
+    number = knowledge.language.predicate_index(name)
+    found = Constrained(knowledge, chosen)(number, position, np.stack([rows, rows], axis=1))
     assert found.tolist() == expected(knowledge, chosen, name, position, rows.tolist())
 
 
@@ -114,5 +115,6 @@ def test_each_constraint_by_itself_at_either_position(position: int) -> None:
         for name in constraint.predicates:
             predicate = knowledge.language.predicate(name)
             rows = knowledge.language.members(predicate.domains[1 - position])
-            found = Forbidden((constraint,), knowledge.base, knowledge.evidence).candidates(predicate, position, rows)
+            number = knowledge.language.predicate_index(name)
+            found = Constrained(knowledge, (constraint,))(number, position, np.stack([rows, rows], axis=1))
             assert found.tolist() == expected(knowledge, (constraint,), name, position, rows.tolist()), constraint

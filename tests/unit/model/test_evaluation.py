@@ -21,9 +21,10 @@ from r2n.evaluation.metrics import average_precision
 from r2n.evaluation.ranking import EvaluationOptions, Filter, row_memory
 from r2n.evaluation.report import Report, classify
 from r2n.logic.parser import parse_theory
+from r2n.mining.mine import LEAST_SUPPORT, Constrained
 from r2n.model import run as module
 from r2n.model.model import Model
-from r2n.model.run import Constrained, Run, baseline_scores, evaluate_split, prepare_run
+from r2n.model.run import Run, baseline_scores, evaluate_split, prepare_run
 from r2n.model.training import train_in, train_without_reasoning
 from r2n.network.mixture import NETWORK_ALONE, RULES_ALONE
 from r2n.options import Options
@@ -299,7 +300,7 @@ def test_forbidden_candidates_stand_last(road: Problem) -> None:
 def test_which_constraints_are_found(road: Problem) -> None:
     found = Constrained.from_knowledge(road.knowledge)
     assert str(found) == "irreflexive 1, asymmetric 1"
-    assert all(constraint.support >= module.LEAST_SUPPORT for constraint in found.constraints)
+    assert all(constraint.support >= LEAST_SUPPORT for constraint in found.constraints)
     assert "functional 1" in str(Constrained.from_knowledge(road.knowledge, min_support=3))
     assert str(Constrained.from_knowledge(road.knowledge, ("disjoint",))) == "none found"
     with pytest.raises(ConfigError, match="no kind of constraint 'reflexive'") as caught:

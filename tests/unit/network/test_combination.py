@@ -16,8 +16,7 @@ from r2n.data.herbrand import QueryPattern
 from r2n.data.knowledge_base import Evidence, KnowledgeBase, with_reciprocals
 from r2n.errors import ConfigError
 from r2n.grounding.counting import split_rules
-from r2n.grounding.full import FullGrounder
-from r2n.grounding.known_body import KnownBodyGrounder
+from r2n.grounding.full import FullGrounder, KnownBodyGrounder
 from r2n.grounding.store import Store
 from r2n.logic.parser import parse_theory
 from r2n.network.graph_sources import Counted, GraphSource, GroundedOnDemand, Ungrounded

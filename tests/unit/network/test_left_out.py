@@ -13,8 +13,7 @@ from r2n.data.problem import load_problem
 from r2n.datasets.generated import GraphOptions, generate
 from r2n.errors import ConfigError
 from r2n.grounding.backward import BackwardGrounder
-from r2n.grounding.full import FullGrounder
-from r2n.grounding.known_body import KnownBodyGrounder
+from r2n.grounding.full import FullGrounder, KnownBodyGrounder
 from r2n.grounding.store import Store
 from r2n.model.run import prepare_run
 from r2n.network.factor_graph import FactorGraph

@@ -12,9 +12,8 @@ from r2n.data.herbrand import QueryPattern
 from r2n.data.knowledge_base import Evidence, KnowledgeBase
 from r2n.data.problem import Problem
 from r2n.grounding.backward import BackwardGrounder
-from r2n.grounding.full import FullGrounder
+from r2n.grounding.full import FullGrounder, KnownBodyGrounder
 from r2n.grounding.ground_rules import Grounder
-from r2n.grounding.known_body import KnownBodyGrounder
 from r2n.logic.parser import parse_theory
 from r2n.network.graph_sources import GroundedOnDemand, Ungrounded
 from r2n.network.r2n import R2N

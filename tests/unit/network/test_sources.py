@@ -8,9 +8,8 @@ from r2n.data.knowledge_base import KnowledgeBase
 from r2n.errors import DataError
 from r2n.grounding.backward import BackwardGrounder
 from r2n.grounding.counting import RuleCounts, is_counted
-from r2n.grounding.full import FullGrounder
+from r2n.grounding.full import FullGrounder, KnownBodyGrounder
 from r2n.grounding.ground_rules import Grounder
-from r2n.grounding.known_body import KnownBodyGrounder
 from r2n.grounding.store import Store
 from r2n.network.factor_graph import FactorGraph
 from r2n.network.graph_sources import Counted, FullGraph, GraphSource, GroundedOnDemand, Ungrounded

@@ -8,7 +8,7 @@ import torch
 from r2n.data.problem import Problem
 from r2n.data.tables import Table
 from r2n.datasets.benchmarks import load
-from r2n.grounding.known_body import KnownBodyGrounder
+from r2n.grounding.full import KnownBodyGrounder
 from r2n.grounding.store import Store
 from r2n.logic.parser import parse_theory
 from r2n.model.run import Run, prepare_run

@@ -8,7 +8,8 @@ import pytest
 from r2n.data.problem import load_problem
 from r2n.datasets.benchmarks import load
 from r2n.evaluation.ranking import EvaluationOptions
-from r2n.model.run import Constrained, evaluate_split, prepare_run
+from r2n.mining.mine import Constrained
+from r2n.model.run import evaluate_split, prepare_run
 from r2n.options import Options
 from r2n.reproduction import reproduce as module
 from r2n.reproduction.reproduce import Measured, TableRow, cells, measure, summarise, table_rows, with_rules

@@ -19,7 +19,7 @@ import torch
 from r2n.data.knowledge_base import Evidence, as_trained
 from r2n.data.problem import Problem
 from r2n.errors import CheckpointError, ConfigError
-from r2n.grounding.known_body import KnownBodyGrounder
+from r2n.grounding.full import KnownBodyGrounder
 from r2n.grounding.store import MemoryBudget
 from r2n.model.memory import make_device, make_source
 from r2n.network.graph_sources import Counted, GroundedOnDemand, Ungrounded

@@ -8,9 +8,8 @@ import torch
 from r2n.data.knowledge_base import KnowledgeBase, with_reciprocals
 from r2n.errors import ConfigError
 from r2n.grounding.backward import BackwardGrounder
-from r2n.grounding.full import FullGrounder
+from r2n.grounding.full import FullGrounder, KnownBodyGrounder
 from r2n.grounding.ground_rules import Grounder
-from r2n.grounding.known_body import KnownBodyGrounder
 from r2n.grounding.store import Store
 from r2n.network.factor_graph import TRUE, UNKNOWN
 from r2n.network.graph_sources import GroundedOnDemand

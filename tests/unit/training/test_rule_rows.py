@@ -13,7 +13,7 @@ from r2n.data.herbrand import QueryPattern
 from r2n.data.knowledge_base import Evidence, KnowledgeBase
 from r2n.errors import MemoryLimitError
 from r2n.grounding.counting import RuleCounts
-from r2n.grounding.known_body import KnownBodyGrounder
+from r2n.grounding.full import KnownBodyGrounder
 from r2n.grounding.store import MemoryBudget, Store
 from r2n.logic.parser import parse_theory
 from r2n.network.r2n import R2N
