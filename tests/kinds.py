@@ -1,7 +1,7 @@
 """Generated problems of known truth, one function a kind, and what obvious methods reach on each.
 
-`python -m tests.kinds [KIND ...] [--seeds N] [--first-seed K]` trains each with the defaults and prints a table: the metric of r2n and
-of each baseline, CPU-seconds, and the error of the printed probabilities (ECE).
+`python -m tests.kinds [KIND ...] [--seeds N] [--first-seed K]` trains each with the defaults and prints a table: the
+metric of r2n and of each baseline, CPU-seconds, and the error of the printed probabilities (ECE).
 """
 
 import argparse

@@ -64,15 +64,16 @@ def path_rules(knowledge: KnowledgeBase, length: int) -> dict[str, Counts]:
     return found
 
 
-def constant_rules(knowledge: KnowledgeBase) -> dict[str, Counts]:
+def constant_rules(knowledge: KnowledgeBase, length: int = 1) -> dict[str, Counts]:
     """The counts of every rule with a constant in its head, by its formula; rules without support are left out."""
     found = {}
     names = knowledge.language.constants
+    bodies = {1: one_variable_bodies, 2: two_step_bodies}[length]
     for head, c in product(facts_of(knowledge), names):
         for free, heading in (("x", f'{head}(x, "{c}")'), ("y", f'{head}("{c}", y)')):
             if not any(c in pair for pair in facts_of(knowledge)[head]):
                 continue
-            for text, members in one_variable_bodies(knowledge, free, c):
+            for text, members in bodies(knowledge, free, c):
                 pairs = {(v, c) if free == "x" else (c, v) for v in members}
                 counts = counts_of(knowledge, head, pairs)
                 if counts[0] and text != heading:
@@ -87,6 +88,15 @@ def one_variable_bodies(knowledge: KnowledgeBase, free: str, c: str) -> Iterator
         for d in names:
             yield written(q, free, f'"{d}"', turned), {a for a, b in step if b == d and a not in (c, d)}
         yield written(q, free, "z", turned), {a for a, b in step if len({a, b, c}) == 3}
+
+
+def two_step_bodies(knowledge: KnowledgeBase, free: str, c: str) -> Iterator[tuple[str, set[str]]]:
+    """Bodies r(x, z) & q(z, d), each atom in either direction, with the constants that x can be."""
+    for (r, r_turned, to_z), (q, q_turned, to_d) in product(directed_steps(knowledge), repeat=2):
+        for d in knowledge.language.constants:
+            text = f"{written(r, free, 'z', r_turned)} & " + written(q, "z", f'"{d}"', q_turned)
+            walks = ((x, z) for (x, z), (start, end) in product(to_z, to_d) if start == z and end == d)
+            yield text, {x for x, z in walks if len({x, z}) == 2 and not {x, z} & {c, d}}
 
 
 def directed_steps(knowledge: KnowledgeBase) -> list[tuple[str, bool, set[tuple[str, str]]]]:

@@ -240,6 +240,7 @@ def mine(
     min_confidence: Annotated[float, Option(help="Share of them in all it says.")] = _DEFAULTS.min_confidence,
     seconds: Annotated[float | None, Option(help="Stop the search for rules after this time.")] = None,
     constants: Annotated[bool, Option("--constants", help="Rules with constants too.")] = False,
+    constant_length: Annotated[int, Option(help="Atoms of their bodies, 1 or 2.")] = _DEFAULTS.constant_length,
     max_constant_rules: Annotated[int | None, Option(help="Of each predicate as head; as --max-rules.")] = None,
     min_length: Annotated[int, Option(help="Least atoms of a body without constants.")] = _DEFAULTS.min_length,
     constraints: Annotated[bool, Option("--constraints", help="Constraints too, as rules.")] = False,
@@ -250,7 +251,8 @@ def mine(
 ) -> None:
     """Mine rules and constraints from the training facts of a problem: a theory file with weights."""
     given = max_length, max_rules, min_support, min_confidence, constants, seconds
-    options = MiningOptions(*given, min_length=min_length, max_constant_rules=max_constant_rules)
+    longer = {"constant_length": constant_length, "min_length": min_length, "max_constant_rules": max_constant_rules}
+    options = MiningOptions(*given, **longer)
     if not 0 <= max_exceptions <= 1:
         raise ConfigError(f"--max-exceptions is {max_exceptions}", hint="give a share from 0 to 1")
     if out is not None:

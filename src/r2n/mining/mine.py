@@ -31,6 +31,7 @@ from r2n.mining.searches import (
     StepGraph,
     binary_predicates,
     search_constant_rules,
+    search_longer_constant_rules,
     search_paths,
 )
 from r2n.progress import Progress, no_progress
@@ -227,6 +228,7 @@ def mine(
     min_support: int = MiningOptions.min_support,
     min_confidence: float = MiningOptions.min_confidence,
     constants: bool = MiningOptions.constants,
+    constant_length: int = MiningOptions.constant_length,
     seconds: float | None = None,
     progress: Progress = no_progress,
 ) -> Problem:
@@ -236,7 +238,9 @@ def mine(
     >>> mine(Problem.from_facts(facts)).knowledge.theory.rules[0].name
     'm0'
     """
-    options = MiningOptions(max_length, max_rules, min_support, min_confidence, constants, seconds)
+    options = MiningOptions(
+        max_length, max_rules, min_support, min_confidence, constants, seconds, constant_length=constant_length
+    )
     theory = mined_theory(problem.knowledge.theory, mine_rules(problem.knowledge, options, progress).rules)[0]
     return replace(problem, knowledge=replace(problem.knowledge, theory=theory))
 
@@ -273,6 +277,8 @@ def _search(walker: PathWalker, options: MiningOptions, progress: Progress) -> t
     if options.constants:
         ends = Ends.from_graph(walker.graph, options.min_support)
         kinds["rules with constants"] = search_constant_rules(ends, options)
+        if options.constant_length > 1:
+            kinds["longer rules with constants"] = search_longer_constant_rules(ends, options)
     best: list[Found] = []
     for number, (kind, parts) in enumerate(kinds.items()):
         most = options.max_rules if number < len(lengths) else options.max_constant_rules or options.max_rules

@@ -25,6 +25,7 @@ CAUTION = 5
 
 MOST_STEPS = 3
 MOST_WALKS = 20_000_000  # of a path: beyond, its pairs of constants hardly fit in memory
+MOST_STEPS_TO_CONSTANT = 2
 
 _BETWEEN = ("z", "w")
 _X, _Y, _Z = Variable("x"), Variable("y"), Variable("z")
@@ -61,7 +62,8 @@ class MiningOptions:
 
     `max_length`: atoms of a body, at least `min_length` without constants. `max_rules`: of each predicate as head and
     each length, so that long rules, which are many, do not push out short ones; rules with `constants` have a limit of
-    their own, `max_constant_rules` if that is given. `seconds` ends the search early.
+    their own for each length up to `constant_length`, `max_constant_rules` if that is given. `seconds` ends the search
+    early.
     """
 
     max_length: int = 2
@@ -70,6 +72,7 @@ class MiningOptions:
     min_confidence: float = 0.01
     constants: bool = False
     seconds: float | None = None
+    constant_length: int = 1
     min_length: int = 1
     max_constant_rules: int | None = None
 
@@ -80,6 +83,9 @@ class MiningOptions:
         if not 1 <= self.min_length <= self.max_length:
             what = f"bodies of {self.min_length} to {self.max_length} atoms: there are none"
             raise ConfigError(what, hint="min_length is 1 to max_length")
+        if not 1 <= self.constant_length <= MOST_STEPS_TO_CONSTANT:
+            what = f"bodies of {self.constant_length} atoms with a constant at the end cannot be mined"
+            raise ConfigError(what, hint=f"constant_length is 1 to {MOST_STEPS_TO_CONSTANT}")
         for name in ("max_rules", "min_support", "max_constant_rules"):
             if (value := getattr(self, name)) is not None and value < 1:
                 raise ConfigError(f"{name} is {value}", hint="give at least 1")
@@ -94,7 +100,7 @@ class Found:
     """Rules of one kind and their counts, as columns.
 
     A `head` is a step and a constant: p(x, y) is step 2p and -1, p(x, c) step 2p and c, p(c, y) step 2p + 1 and c. A
-    `body` is a path of steps, or under a head with a constant a step and a constant, -1 if it is a variable.
+    `body` is a path of steps, or under a head with a constant steps and a constant, -1 if it is a variable.
     """
 
     head: Int64[np.ndarray, "rules 2"]
@@ -141,12 +147,15 @@ def path_rule(predicates: Sequence[Predicate], head: Sequence[int], steps: Seque
 def constant_rule(
     predicates: Sequence[Predicate], constants: Sequence[str], head: Sequence[int], body: Sequence[int]
 ) -> Rule:
-    """`q(x, "d") -> p(x, "c")` of a step and a constant; `q(x, z)` for a body whose constant is -1."""
-    free, (step, last) = _X if head[0] % 2 == 0 else _Y, body
-    known, end = Constant(constants[head[1]]), Constant(constants[last]) if last >= 0 else _Z
-    variables, fixed = ([free], (known, end)) if isinstance(end, Constant) else ([free, end], (known,))
-    premise = [_step_atom(predicates, step, free, end)]
-    return _rule(premise, _step_atom(predicates, head[0], free, known), variables, tuple(dict.fromkeys(fixed)))
+    """`q(x, "d") -> p(x, "c")` of steps and a constant; `q(x, z)` for a body whose constant is -1."""
+    free, (*steps, last) = _X if head[0] % 2 == 0 else _Y, body
+    between = [Variable(name) for name in _BETWEEN[: len(steps) - (last >= 0)]]
+    terms = [Constant(constants[c]) for c in (head[1], last) if c >= 0]
+    nodes = [free, *between, *terms[1:]]
+    premise = [_step_atom(predicates, step, *ends) for step, ends in zip(steps, pairwise(nodes), strict=True)]
+    return _rule(
+        premise, _step_atom(predicates, head[0], free, terms[0]), [free, *between], tuple(dict.fromkeys(terms))
+    )
 
 
 def _step_atom(predicates: Sequence[Predicate], step: int, start: Term, end: Term) -> Atom:
@@ -415,6 +424,36 @@ class Ends:
         columns = np.stack([self.step[body], self.constant[body]], axis=1)
         return self.found(options, head, columns, support, body_pairs, known)
 
+    def with_longer_bodies(self, first: int, start: int, stop: int, options: MiningOptions) -> Found:
+        """Rules p(x, c) <- r(x, z), q(z, d) by a first step r and the ends q(., d) from `start` to `stop`.
+
+        Which x have a z other than c is looked up for each body and head: z may be c alone.
+        """
+        leads, tails = self.graph.steps[first], self.members[start:stop]
+        walks = csr_array(tails @ leads.T)
+        walks.data[walks.indices == self.constant[start:stop][row_of_entries(walks)]] = 0  # x = d is no substitution
+        walks.eliminate_zeros()
+        bodies = walks.copy()
+        bodies.data[:] = 1
+        shared = csr_array(bodies @ self.members.T).tocoo()
+        body, head = (column.astype(np.int64) for column in shared.coords)
+        kept = (shared.data >= options.min_support) & self.is_concluded[head]
+        body, head = body[kept], head[kept]
+        counts, inside = np.zeros((3, len(head)), np.int64), csr_array(self.inside.astype(np.int64))
+        parts = 1 + int(np.diff(walks.indptr)[body].sum()) // MOST_MEETINGS
+        for rows in np.array_split(np.arange(len(head)), parts):
+            b, h = body[rows], head[rows]
+            c, reached = self.constant[h], csr_array(walks[b])
+            by_c = csr_array(leads.T)[c].multiply(tails[b, c][:, None])  # those whose z may be c
+            reached = csr_array(reached - by_c)
+            reached.data = ((reached.data > 0) & (reached.indices != c[row_of_entries(reached)])).astype(np.int64)
+            groups = self.members[h], inside[self.domain[h]], self.graph.known_first[self.step[h] // 2]
+            counts[:, rows] = [np.asarray(reached.multiply(group).sum(axis=1)) for group in groups]
+        support, body_pairs, known_pairs = counts
+        kept = np.flatnonzero(support >= options.min_support)
+        steps = np.stack([np.full_like(body, first), self.step[start + body], self.constant[start + body]], axis=1)
+        return self.found(options, head[kept], steps[kept], support[kept], body_pairs[kept], known_pairs[kept])
+
     def with_variable_bodies(self, start: int, stop: int, options: MiningOptions) -> Found:
         """Rules p(x, c) <- q(x, z) whose heads are the ends from `start` to `stop`: z is neither x nor c."""
         graph = self.graph
@@ -488,3 +527,16 @@ def search_constant_rules(ends: Ends, options: MiningOptions) -> Iterator[Part]:
         yield part, len(bounds) - 1, None
         for search in (ends.with_constant_bodies, ends.with_variable_bodies):
             yield part, len(bounds) - 1, search(start, stop, options)
+
+
+def search_longer_constant_rules(ends: Ends, options: MiningOptions) -> Iterator[Part]:
+    """The rules with a constant in the head and at the end of two body atoms; a part is a first step and some ends."""
+    graph = ends.graph
+    total = len(graph.steps) if len(ends) else 0
+    in_heads = ends.members.sum(axis=0)
+    for first in range(total):
+        meetings = np.cumsum(ends.members @ (graph.steps[first].T @ in_heads))
+        bounds = np.searchsorted(meetings, np.arange(0, meetings[-1], MOST_MEETINGS))
+        for start, stop in pairwise(np.unique(np.append(bounds, len(ends))).tolist()):
+            yield first, total, None
+            yield first, total, ends.with_longer_bodies(first, start, stop, options)

@@ -219,6 +219,7 @@ def test_json_says_what_was_counted(problem: Path) -> None:
         (["--max-length", "4"], "bodies of 4 atoms"),
         (["--max-length", "1", "--min-length", "2"], "bodies of 2 to 1 atoms"),
         (["--max-constant-rules", "0"], "max_constant_rules is 0"),
+        (["--constant-length", "3"], "bodies of 3 atoms with a constant"),
         (["--max-exceptions", "-1"], "--max-exceptions is -1"),
         (["--out", "mined.txt"], "does not end in .r2n"),
     ],

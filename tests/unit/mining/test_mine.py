@@ -69,6 +69,16 @@ def test_counts_with_constants_are_those_of_plain_loops(knowledge: KnowledgeBase
     assert counts(found) == oracle.path_rules(knowledge, 1) | oracle.constant_rules(knowledge)
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_counts_of_longer_bodies_with_a_constant_are_those_of_plain_loops(seed: int) -> None:
+    theory = "domain low = {a, b, c, d}\ndomain high = {d, e}\ndomain all = low | high\n"
+    knowledge = random_knowledge(seed, 0.4, theory + "predicate p(all, all)\npredicate q(high, all)\n")
+    found = mine_rules(knowledge, MiningOptions(max_length=1, constants=True, constant_length=2, **ALL))
+    longer = {rule: part for rule, part in counts(found).items() if "&" in rule}
+    assert longer == oracle.constant_rules(knowledge, 2)
+    assert any(f'z, "{c}"' in rule and f'x, "{c}"' in rule for rule in longer for c in "abcde"), "c and d may be one"
+
+
 def test_planted_rules_are_found_and_best_for_their_heads() -> None:
     best: dict[str, str] = {}
     for mined in mine_rules(planted_graph()).rules:
@@ -173,6 +183,7 @@ def test_progress_is_told() -> None:
         ({"max_length": 4}, "bodies of 4 atoms"),
         ({"max_length": 0}, "bodies of 0 atoms"),
         ({"max_rules": 0}, "max_rules is 0"),
+        ({"constant_length": 3}, "bodies of 3 atoms with a constant at the end cannot be mined"),
         ({"min_support": 0}, "min_support is 0"),
         ({"min_confidence": 1.5}, "min_confidence is 1.5"),
         ({"seconds": 0.0}, "seconds is 0"),

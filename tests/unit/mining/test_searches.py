@@ -81,7 +81,7 @@ def test_what_says_nothing_is_left_out() -> None:
 
 
 def test_parts_of_the_search_find_what_the_whole_finds(monkeypatch: pytest.MonkeyPatch) -> None:
-    knowledge, options = random_knowledge(4, 0.4), MiningOptions(1, 10**6, 1, 0.0, constants=True)
+    knowledge, options = random_knowledge(4, 0.4), MiningOptions(1, 10**6, 1, 0.0, constants=True, constant_length=2)
     full = mine_rules(knowledge, options)
     monkeypatch.setattr(searches, "MOST_MEETINGS", 40)
     begun: list[int] = []
@@ -92,3 +92,4 @@ def test_parts_of_the_search_find_what_the_whole_finds(monkeypatch: pytest.Monke
 def test_there_are_no_rules_of_too_few_members() -> None:
     graph = StepGraph.from_knowledge(knowledge_of("domain d = {a, b}\npredicate p(d, d)\n", {"p": np.array([[0, 1]])}))
     assert list(searches.search_constant_rules(Ends.from_graph(graph, 2), ANY)) == []
+    assert list(searches.search_longer_constant_rules(Ends.from_graph(graph, 2), ANY)) == []
