@@ -1,6 +1,6 @@
 """Mean-field inference in the Markov logic network of the rules, with learned weights."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from operator import mul
 
@@ -64,11 +64,16 @@ class MeanField(nn.Module):
         super().__init__()
         self.formulas = [rule.formula for rule in rules]
         self.weights = nn.Parameter(torch.tensor([rule.weight or 0.0 for rule in rules]))
-        number = {part.name: i for i, part in enumerate(part for part in language.predicates if not part.closed)}
-        self.reference = nn.Parameter(torch.zeros(len(number)))  # log-odds
-        numbers = [torch.tensor([number.get(atom.predicate, -1) for atom in rule.atoms]) for rule in rules]
+        self.number = {part.name: i for i, part in enumerate(part for part in language.predicates if not part.closed)}
+        self.reference = nn.Parameter(torch.zeros(len(self.number)))  # log-odds
+        numbers = [torch.tensor([self.number.get(atom.predicate, -1) for atom in rule.atoms]) for rule in rules]
         padded = nn.utils.rnn.pad_sequence(numbers, batch_first=True) if rules else torch.zeros(0, 0)
         self.register_buffer("predicates", padded, persistent=False)
+
+    def take_as_they_are(self, names: Collection[str]) -> None:
+        """Expect nothing of these predicates: how many of their atoms are true cannot be learned."""
+        for name in self.number.keys() & set(names):
+            self.predicates[self.predicates == self.number[name]] = -1
 
     def forward(
         self, atoms: State, incidence: Incidence, *, rule_embeddings: bool = False

@@ -124,7 +124,11 @@ class R2N(nn.Module):
             knowledge, rules = split_rules(knowledge) if options.rules == "counted" else (knowledge, ())
             widest = max(map(len, knowledge.base.shapes), default=0)
             counted = CountedRules(rules, len(knowledge.language.predicates), widest)
-        return cls(knowledge.base, constants, atom_embedding, knowledge.theory.rules, options, counted)
+        model = cls(knowledge.base, constants, atom_embedding, knowledge.theory.rules, options, counted)
+        if model.is_mean_field:
+            without = [p for p in knowledge.language.predicates if p.arity == 1 and not len(knowledge.false_facts(p))]
+            model.layers[0].take_as_they_are({predicate.name for predicate in without})
+        return model
 
     @property
     def depth(self) -> int:

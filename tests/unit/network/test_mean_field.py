@@ -37,7 +37,7 @@ MEAN_FIELD = [
 
 def problem(theory: str = THEORY) -> Problem:
     facts = [*(("near", NAMES[i], NAMES[j]) for i, j in NEAR), ("good", "n0", True), ("bad", "n3", True)]
-    return Problem.from_facts([*facts, ("good", "n2", False)], theory, domains={"item": NAMES})
+    return Problem.from_facts([*facts, ("good", "n2", False), ("bad", "n5", False)], theory, domains={"item": NAMES})
 
 
 def run_of(*changes: str, theory: str = THEORY) -> Run:
