@@ -384,7 +384,8 @@ def is_header(columns: Sequence[pa.Array], predicate: str | None, theory: Theory
     names = vocabulary(theory, (predicate or "", *called))
     if len(rows[0]) == 1:  # person1 may be a constant: there is no other row to compare it with
         rows = list(map(_lower, columns))
-    is_named = np.logical_and.reduce([_is_in(column, names) for column in rows])
+    known = pa.array(sorted(names), pa.string())
+    is_named = np.logical_and.reduce([np.array(pc.is_in(column, value_set=known)) for column in rows])
     return bool(is_named[0]) and not is_named[1:].any()
 
 
@@ -406,10 +407,6 @@ def vocabulary(theory: Theory, called: Collection[str] = ()) -> frozenset[str]:
     singular = {re.sub("s$", "", re.sub("ies$", "ys", name.casefold())) for name in called}
     known = {name.casefold() for name in own} | singular
     return frozenset(name for name in known | HEAD | RELATION | TAIL | LABEL | WORDS if len(name) > 1)
-
-
-def _is_in(column: pa.Array, names: Collection[str]) -> np.ndarray:
-    return pc.is_in(column, value_set=pa.array(sorted(names), pa.string())).to_numpy(zero_copy_only=False)
 
 
 def _is_above_numbers(column: pa.Array) -> bool:
