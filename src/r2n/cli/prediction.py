@@ -229,26 +229,30 @@ def explain(
 def rules(
     run: ui.RunArgument,
     split: Annotated[str | None, Option(help="By which queries (default: valid, else test).")] = None,
-    most: Annotated[int, Option(min=1, help="How many rules, those with the largest effect.")] = 20,
+    most: Annotated[
+        int | None,
+        Option(min=1, help="How many rules, those with the largest effect (20), or path rules of a predicate (10)."),
+    ] = None,
     export: Annotated[
-        Path | None, Option(metavar="FILE.r2n", help="Write a theory: the rules that help, and the learned clauses.")
+        Path | None, Option(metavar="FILE.r2n", help="Write a theory: the rules that help, and those that were learned.")
     ] = None,
     device: ui.DeviceOption = "auto",
     as_json: ui.JsonOption = False,
 ) -> None:
-    """Show what each rule of a run does, and what was learned for the implicit ones."""
+    """Show what each rule of a run does, and what was learned for the implicit ones and along paths."""
     from r2n.model.model import Model
-    from r2n.model.rule_report import export_theory, rule_report
+    from r2n.model.rule_report import MOST_PATH_RULES, MOST_RULES, export_theory, rule_report
 
     if export is not None:
         check_theory_path(export)
     with ui.progress(str(run)) as shown:
         trained = Model.load(run, device=device, progress=shown)
-        report = rule_report(trained, split=split, most=most, progress=shown)
+        limits = {"most": most or MOST_RULES, "most_path_rules": most or MOST_PATH_RULES}
+        report = rule_report(trained, split=split, progress=shown, **limits)
     ui.note(*report.notes, prefix="note: ")
     if as_json:
         ui.print_json(report.to_dict())
-    elif report.rules:
+    else:
         print_rules(report)
     if report.left_out:
         others = f"those with the largest effect; not shown: {counted(report.left_out, 'rule')}"
@@ -258,7 +262,7 @@ def rules(
 
 
 def print_rules(report: "RuleReport") -> None:
-    """A table of the rules, then what was learned for the implicit ones."""
+    """A table of the rules, then what was learned for the implicit ones, and along paths."""
     metric, title, rows = report.metric or "metric", report.problem, []
     if report.metric is not None:
         values = f"{metric} {ui.number_text(report.value)}, without any rule {ui.number_text(report.none)}"
@@ -273,7 +277,8 @@ def print_rules(report: "RuleReport") -> None:
             cells[5:] = ui.number_text(effect.without), ui.number_text(effect.alone)
         rows.append([ui.shortened(str(account.rule).partition(" ")[2], WIDTH_OF_RULE), *cells])
     numbers = ["ground rules", "satisfied", "out(g)", "effect", "gain", f"{metric} without", f"{metric} alone"]
-    ui.print_table(["rule"], numbers, rows, title)
+    if rows:
+        ui.print_table(["rule"], numbers, rows, title)
     for account in (part for part in report.rules if part.kind == "implicit" and part.effect is not None):
         if not account.clauses:
             ui.print_text(f"{account.name}: no clause was learned that holds often enough to be shown")
@@ -284,6 +289,12 @@ def print_rules(report: "RuleReport") -> None:
             rows.append([str(clause), f"{clause.support:,}", confidence, f"{clause.fidelity:.3f}"])
         title = f"{account.name}: what it has learned"
         ui.print_table(["clause"], ["support", "confidence", "fidelity"], rows, title)
+    of_heads = dict[str, list[list[str]]]()
+    for part in report.paths:
+        cells = [str(part), f"{part.weight:+.3f}", f"{part.support:,}", f"{part.confidence:.3f} of {part.pairs:,}"]
+        of_heads.setdefault(str(part.to_dict()["head"]), []).append(cells)
+    for head, rows in of_heads.items():
+        ui.print_table(["path rule"], ["weight", "support", "confidence"], rows, f"{head}: what leads to it")
 
 
 KNOWN_TEXTS = {(1, True): "true", (0, True): "false", (0, False): "closed"}  # closed: false, since it is no fact

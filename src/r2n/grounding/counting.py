@@ -216,11 +216,36 @@ class StepMatrices:
         first = first if starts is None else with_rows(first, starts)
         return path_counts_in_parts([first, *others], chain.distinct, self.most)
 
-    def through(self, chain: Chain) -> Iterator[tuple[int, csr_array]]:
+    def joined(self, chain: Chain, most: int) -> tuple[int, int]:
+        """How many pairs (x, y) of the head's domains a chain joins, and how many of them are facts of the head.
+
+        A fact is joined without the ground rules that it is itself in. Only `most` x are counted from, drawn at random.
+        """
+        (first, *_), size = self.matrices(chain), len(self.knowledge.language.constants)
+        heads, last = map(self.knowledge.language.members, self.knowledge.language.predicate(chain.head).domains)
+        starts = np.intersect1d(np.flatnonzero(np.diff(first.indptr)), heads)
+        starts = np.sort(np.random.default_rng(0).permutation(starts)[:most])
+        x, y = self.pairs(chain.head)
+        some = np.flatnonzero(are_among(x, starts))
+        x, y, pairs, is_last = x[some], y[some], 0, np.bincount(last, minlength=size) > 0
+        number, own = np.zeros((2, len(some)), np.int64)
+        for begin, part in self.counts(chain, starts):
+            inside = np.flatnonzero((x >= begin) & (x < begin + len(part.indptr) - 1))
+            if len(inside):
+                number[inside] = _entries(csr_array(part[x[inside] - begin]), y[inside])
+            pairs += int(is_last[part.indices].sum())
+        if any(step.predicate == chain.head for step in chain.steps):
+            for begin, part in self.through(chain, some):
+                inside = slice(begin, begin + len(part.indptr) - 1)
+                own[inside] = _entries(part, y[inside])
+        return pairs - int(((number > 0) & (number == own)).sum()), int((number > own).sum())
+
+    def through(self, chain: Chain, some: np.ndarray | slice = slice(None)) -> Iterator[tuple[int, csr_array]]:
         """For each fact f of the head (in the order of codes) and each constant c, how many ground rules have f in the
         body and conclude f with c in place of its last constant (the first, if reversed); parts with their first fact.
+        Or of `some` facts only.
         """
-        starts, ends = self.pairs(chain.head)[:: -1 if chain.is_reversed else 1]
+        starts, ends = (column[some] for column in self.pairs(chain.head)[:: -1 if chain.is_reversed else 1])
         matrices = self.matrices(chain)
         walk = _through_distinct if chain.distinct else _through
         for first, last in row_parts(reached_from(matrices)[starts], self.most):

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import count
 from math import inf, isnan
 from pathlib import Path
 from time import process_time
@@ -22,9 +23,11 @@ from r2n.evaluation.report import Score
 from r2n.explanation.counterfactuals import Changes, Neighbourhood, without_reciprocals
 from r2n.explanation.rules import (
     MOST_GROUND_RULES,
+    MOST_STARTS,
     Kind,
     Occurrence,
     Outs,
+    PathRule,
     RuleAccount,
     RuleEffect,
     RuleReport,
@@ -32,6 +35,7 @@ from r2n.explanation.rules import (
     counted_occurrences,
     learned_clauses,
     occurrences,
+    path_rules,
 )
 from r2n.files import write_atomically
 from r2n.logic.formula import Atom
@@ -297,12 +301,14 @@ def helps(account: RuleAccount) -> bool:
 
 
 def export_theory(report: RuleReport, theory: Theory, path: Path) -> str:
-    """Write the theory with the rules that help and the learned clauses, and say what was written.
+    """Write the theory with the rules that help, the learned clauses and path rules, and say what was written.
 
     Each has its counts in a comment. The weight of a clause is its confidence, or its fidelity if nothing is known.
     """
     taken = {rule.name for rule in theory.rules}
     commented = [pair for account in report.rules for pair in _commented(account, report.metric or "", taken)]
+    names = (name for name in (f"path{i}" for i in count()) if name not in taken)
+    commented += [(replace(part.rule, name=next(names)), part.counts) for part in report.paths]
     if not commented:
         what = "there is nothing to export: no explicit rule helps, and no clause was learned"
         raise ConfigError(what, hint="train longer, or ask by other queries: --split")
@@ -330,6 +336,7 @@ def _commented(account: RuleAccount, metric: str, taken: set[str]) -> Iterator[t
 
 
 MOST_RULES = 20  # reported
+MOST_PATH_RULES = 10  # reported, of each predicate that is asked
 TRIED_FOR_ONE_SHOWN = 10  # rules that are left out once, to find those with the largest effect
 QUERIES_TO_RANK = 500
 SHARE_HELD_BACK = 0.2  # of what is known, where it is asked as if it were not
@@ -344,13 +351,16 @@ def rule_report(
     most: int | None = MOST_RULES,
     progress: Progress = no_progress,
     until: float = inf,
+    most_path_rules: int | None = MOST_PATH_RULES,
 ) -> RuleReport:
     """What the rules of a trained network do, by the queries of a split (default: `valid`, else `test`).
 
     At most `most` rules are reported, those with the largest effect (None: all). Each costs two passes over the ground
     rules near the queries, and in a ranking two rankings of at most 500 queries. After the process has taken `until`
-    CPU-seconds nothing more is looked at, and a note says so.
+    CPU-seconds nothing more is looked at, and a note says so. Along paths, at most `most_path_rules` that were learned
+    are reported of each predicate that is asked.
     """
+    learned, path_notes = _learned_along_paths(trained, most_path_rules, progress)
     rules = {rule.name: rule for rule in trained.problem.knowledge.theory.rules}
     kinds: dict[str, Kind] = {rule.name: "counted" for rule in counted_rules(trained.source)}
     if trained.network.layers:
@@ -366,7 +376,8 @@ def rule_report(
             what = "the input layer counts the ground rules that decide an atom"
             why = f"{what}: r2n explain RUN ATOM shows their effects"
         why = why if rules else "the theory has no rules"
-        return RuleReport(trained.problem.name, None, 0, None, None, None, unread, notes=(why,))
+        notes = path_notes if learned and not rules else (why, *path_notes)
+        return RuleReport(trained.problem.name, None, 0, None, None, None, unread, notes=notes, paths=learned)
     switches, notes = _switches(trained, split)
     graph, found, more_notes = _seen(trained, switches, progress)
     tried = sorted(kinds, key=lambda name: -found[name].ground_rules)
@@ -383,7 +394,7 @@ def rule_report(
         values = full.metric, full.value, switches.none.value
         report = RuleReport(trained.problem.name, switches.split, len(switches.queries), *values, shown)
     implicit = [account.name for account in report.rules if account.kind == "implicit"]
-    learned, own = {}, {predicate.name for predicate in trained.problem.knowledge.language.predicates}
+    clauses, own = {}, {predicate.name for predicate in trained.problem.knowledge.language.predicates}
     for done, name in enumerate(implicit):
         if process_time() > until:
             break
@@ -392,11 +403,33 @@ def rule_report(
         plain, positions = plain_rule(rule, trained.network.base)
         targets = [i for i, position in enumerate(positions) if rule.atoms[position].predicate in own]
         truths = rule_truths(trained, positions, ground_rules_of(graph, name))
-        learned[name] = learned_clauses(plain, truths, trained.problem.knowledge.theory, targets=targets)
+        clauses[name] = learned_clauses(plain, truths, trained.problem.knowledge.theory, targets=targets)
     if process_time() > until:
         more_notes = [*more_notes, f"only these rules were examined in the time for a report; {LEFT_TO_REPORT}"]
-    shown = tuple(replace(account, clauses=learned.get(account.name, ())) for account in report.rules)
-    return replace(report, rules=shown, left_out=len(kinds) - len(report.rules), notes=(*notes, *more_notes))
+    shown = tuple(replace(account, clauses=clauses.get(account.name, ())) for account in report.rules)
+    notes, left_out = (*notes, *more_notes, *path_notes), len(kinds) - len(report.rules)
+    return replace(report, rules=shown, left_out=left_out, notes=notes, paths=learned)
+
+
+def _learned_along_paths(
+    trained: Model, most: int | None, progress: Progress
+) -> tuple[tuple[PathRule, ...], tuple[str, ...]]:
+    """The path rules of the predicates that queries or else facts are of, and notes on them."""
+    networks = [member.model.paths for member in trained.members if member.model.paths is not None]
+    if not networks or most == 0:
+        return (), ()
+    knowledge, problem = trained.knowledge, trained.problem
+    some = problem.asked_predicates or problem.knowledge.base.predicates(problem.train.atoms)
+    asked = [knowledge.language.predicate_index(predicate.name) for predicate in some if predicate.arity == 2]
+    found = list[PathRule]()
+    for done, rules in enumerate(path_rules(networks, knowledge, asked, most)):
+        progress("path rules", done, len(asked))
+        found += rules
+    if not found:
+        return (), ("no chain of known facts was learned that ever leads to what is asked",)
+    is_sample = len(knowledge.language.constants) > MOST_STARTS
+    note = f"support and confidence of path rules are counted from at most {MOST_STARTS:,} first constants of each"
+    return tuple(found), (note,) if is_sample else ()
 
 
 def _switches(trained: Model, split: str | None) -> tuple[RuleSwitches | None, list[str]]:

@@ -148,7 +148,7 @@ def build_report(
         until = began + SHARE_FOR_ANSWERS * seconds
         parts["answers"] = lambda: example_answers(trained, queries, notes, until)
     if rules:
-        parts["rules"] = lambda: rule_report(trained, most=MOST_RULES, until=began + seconds)
+        parts["rules"] = lambda: rule_report(trained, most=MOST_RULES, until=began + seconds, most_path_rules=0)
     slow: dict[str, Any] = {}
     for name, make in parts.items() if seconds else ():
         try:
