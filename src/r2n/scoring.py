@@ -323,9 +323,10 @@ class AtomLogits:
         pattern = QueryPattern.from_base(self.model.base, predicate, position)
         first, back = np.unique(pattern.rows(given), return_inverse=True)
         key = predicate, position, first.tobytes()
+        kept = self._latest.get(along_paths)
         if not self.model.blends:
             logits = self._distinct_rows(pattern, first)
-        elif (kept := self._latest.get(along_paths, (None, None)))[0] == key:
+        elif kept is not None and kept[0] == key:
             logits = kept[1]
         else:
             logits = self._distinct_rows(pattern, first, along_paths=along_paths)

@@ -232,12 +232,12 @@ class StepMatrices:
         for begin, part in self.counts(chain, starts):
             inside = np.flatnonzero((x >= begin) & (x < begin + len(part.indptr) - 1))
             if len(inside):
-                number[inside] = _entries(csr_array(part[x[inside] - begin]), y[inside])
+                number[inside] = entries_at(part, x[inside] - begin, y[inside])
             pairs += int(is_last[part.indices].sum())
         if any(step.predicate == chain.head for step in chain.steps):
             for begin, part in self.through(chain, some):
                 inside = slice(begin, begin + len(part.indptr) - 1)
-                own[inside] = _entries(part, y[inside])
+                own[inside] = entries_at(part, np.arange(len(part.indptr) - 1), y[inside])
         return pairs - int(((number > 0) & (number == own)).sum()), int((number > own).sum())
 
     def through(self, chain: Chain, some: np.ndarray | slice = slice(None)) -> Iterator[tuple[int, csr_array]]:
