@@ -129,6 +129,11 @@ class PathRule:
         return str(self.rule).partition(": ")[2]
 
     @property
+    def head(self) -> str:
+        """The predicate that the rule concludes."""
+        return self.rule.atoms[-1].predicate
+
+    @property
     def confidence(self) -> float:
         """The share of the joined pairs that are facts."""
         return self.support / self.pairs
@@ -140,9 +145,8 @@ class PathRule:
 
     def to_dict(self) -> dict[str, Any]:
         """As one JSON document."""
-        names, (head,) = ("weight", "support", "pairs", "confidence"), self.rule.head_positions
-        numbers = {name: getattr(self, name) for name in names}
-        return {"head": self.rule.atoms[head].predicate, "rule": str(self), **numbers}
+        names = "head", "weight", "support", "pairs", "confidence"
+        return {"rule": str(self), **{name: getattr(self, name) for name in names}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -450,7 +454,9 @@ def path_rules(
     (r, z, y), count, steps = index.facts, len(index.reciprocals), StepMatrices(knowledge)
     shape = index.constants, count
     first, last = (csr_array((np.ones(len(r)), (column, r)), shape=shape) for column in (z, y))
-    follows, alike_first, alike_last = ((a.T @ b).toarray() > 0 for a, b in ((last, first), (first, first), (last, last)))
+    follows, alike_first, alike_last = (
+        (a.T @ b).toarray() > 0 for a, b in ((last, first), (first, first), (last, last))
+    )
     for q in asked:
         chains, found = np.flatnonzero(alike_first[q])[:, None], list[tuple[float, list[int]]]()
         for length in range(1, min(MOST_STEPS, len(networks[0].layers)) + 1):

@@ -360,7 +360,7 @@ def rule_report(
     CPU-seconds nothing more is looked at, and a note says so. Along paths, at most `most_path_rules` that were learned
     are reported of each predicate that is asked.
     """
-    learned, path_notes = _learned_along_paths(trained, most_path_rules, progress)
+    along_paths, path_notes = _learned_along_paths(trained, most_path_rules, progress)
     rules = {rule.name: rule for rule in trained.problem.knowledge.theory.rules}
     kinds: dict[str, Kind] = {rule.name: "counted" for rule in counted_rules(trained.source)}
     if trained.network.layers:
@@ -376,8 +376,8 @@ def rule_report(
             what = "the input layer counts the ground rules that decide an atom"
             why = f"{what}: r2n explain RUN ATOM shows their effects"
         why = why if rules else "the theory has no rules"
-        notes = path_notes if learned and not rules else (why, *path_notes)
-        return RuleReport(trained.problem.name, None, 0, None, None, None, unread, notes=notes, paths=learned)
+        notes = why, *path_notes
+        return RuleReport(trained.problem.name, None, 0, None, None, None, unread, notes=notes, paths=along_paths)
     switches, notes = _switches(trained, split)
     graph, found, more_notes = _seen(trained, switches, progress)
     tried = sorted(kinds, key=lambda name: -found[name].ground_rules)
@@ -394,7 +394,7 @@ def rule_report(
         values = full.metric, full.value, switches.none.value
         report = RuleReport(trained.problem.name, switches.split, len(switches.queries), *values, shown)
     implicit = [account.name for account in report.rules if account.kind == "implicit"]
-    clauses, own = {}, {predicate.name for predicate in trained.problem.knowledge.language.predicates}
+    learned, own = {}, {predicate.name for predicate in trained.problem.knowledge.language.predicates}
     for done, name in enumerate(implicit):
         if process_time() > until:
             break
@@ -403,18 +403,18 @@ def rule_report(
         plain, positions = plain_rule(rule, trained.network.base)
         targets = [i for i, position in enumerate(positions) if rule.atoms[position].predicate in own]
         truths = rule_truths(trained, positions, ground_rules_of(graph, name))
-        clauses[name] = learned_clauses(plain, truths, trained.problem.knowledge.theory, targets=targets)
+        learned[name] = learned_clauses(plain, truths, trained.problem.knowledge.theory, targets=targets)
     if process_time() > until:
         more_notes = [*more_notes, f"only these rules were examined in the time for a report; {LEFT_TO_REPORT}"]
-    shown = tuple(replace(account, clauses=clauses.get(account.name, ())) for account in report.rules)
+    shown = tuple(replace(account, clauses=learned.get(account.name, ())) for account in report.rules)
     notes, left_out = (*notes, *more_notes, *path_notes), len(kinds) - len(report.rules)
-    return replace(report, rules=shown, left_out=left_out, notes=notes, paths=learned)
+    return replace(report, rules=shown, left_out=left_out, notes=notes, paths=along_paths)
 
 
 def _learned_along_paths(
     trained: Model, most: int | None, progress: Progress
 ) -> tuple[tuple[PathRule, ...], tuple[str, ...]]:
-    """The path rules of the predicates that queries or else facts are of, and notes on them."""
+    """The path rules of the predicates of the queries (without any: of the facts), and notes on them."""
     networks = [member.model.paths for member in trained.members if member.model.paths is not None]
     if not networks or most == 0:
         return (), ()
@@ -426,10 +426,9 @@ def _learned_along_paths(
         progress("path rules", done, len(asked))
         found += rules
     if not found:
-        return (), ("no chain of known facts was learned that ever leads to what is asked",)
-    is_sample = len(knowledge.language.constants) > MOST_STARTS
-    note = f"support and confidence of path rules are counted from at most {MOST_STARTS:,} first constants of each"
-    return tuple(found), (note,) if is_sample else ()
+        return (), ("no path rule was learned that any known fact supports",)
+    note = f"path rules are counted from at most {MOST_STARTS:,} first constants each"
+    return tuple(found), (note,) if len(knowledge.language.constants) > MOST_STARTS else ()
 
 
 def _switches(trained: Model, split: str | None) -> tuple[RuleSwitches | None, list[str]]:
