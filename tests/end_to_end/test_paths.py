@@ -81,7 +81,7 @@ def test_path_rules_of_a_blend_and_of_noise() -> None:
     assert str(report.paths[0]) == "r1(x, z) & r2(z, y) -> p(x, y)"
     options = "grounding.strategy=paths", "model.layers=2"
     report = rule_report(r2n.train(noise_problem("alike", *options), notify=lambda *_: None))
-    assert max((part.confidence for part in report.paths), default=0) < 0.02, "every head leads to every tail"
+    assert max((part.rule.weight or 0 for part in report.paths), default=0) < 0.02, "every head leads to every tail"
     assert "reads no rules" in report.notes[0]
 
 

@@ -3,6 +3,8 @@
 from dataclasses import replace
 from itertools import product
 from random import Random
+from types import SimpleNamespace
+from typing import cast
 
 import numpy as np
 import pytest
@@ -12,9 +14,11 @@ from hypothesis import given
 import r2n
 from r2n.data.knowledge_base import Evidence, KnowledgeBase, with_reciprocals
 from r2n.explanation import rules
-from r2n.explanation.rules import chain_weights, path_rules
+from r2n.explanation.rules import chain_weights
 from r2n.grounding import paths as grounding
 from r2n.grounding.paths import FactIndex, PathGrounder, PathQueries, first_atoms, next_step
+from r2n.model.model import Model
+from r2n.model.rule_report import path_rules
 from r2n.network import paths as network
 from r2n.network.graph_sources import Paths
 from r2n.network.paths import UNREACHED
@@ -174,11 +178,11 @@ def test_path_rules_are_counted_as_by_plain_loops(dice: Random) -> None:
     knowledge = world(dice)
     logits, facts, language = made(knowledge, dice), facts_of(knowledge), knowledge.language
     indices = {predicate.name: i for i, predicate in enumerate(language.predicates)}
-    asked, reciprocals = [indices["p"], indices["q"]], reciprocals_of(knowledge)
-    assert logits.model.paths is not None
-    found = list(path_rules([logits.model.paths], knowledge, asked, None))
-    assert len(found) == len(asked)
-    for q, rule in ((q, rule) for q, part in zip(asked, found, strict=True) for rule in part):
+    reciprocals, asked = reciprocals_of(knowledge), [language.predicate(name) for name in "pq"]
+    members, problem = [SimpleNamespace(model=logits.model)], SimpleNamespace(asked_predicates=asked)
+    model = SimpleNamespace(members=members, network=logits.model, knowledge=knowledge, problem=problem)
+    for rule in path_rules(cast(Model, model), None):
+        q = indices[rule.head]
         steps = [(str(atom.terms[0]), indices[atom.predicate]) for atom in rule.rule.atoms[:-1]]
         chain = [r if first == start else reciprocals[r] for start, (first, r) in zip("xz", steps, strict=False)]
         expected = row_logits(weights_of(logits), chain_facts(chain, reciprocals), q, 0, DEPTH)[len(chain)]

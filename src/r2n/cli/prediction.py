@@ -231,13 +231,9 @@ def explain(
 def rules(
     run: ui.RunArgument,
     split: Annotated[str | None, Option(help="By which queries (default: valid, else test).")] = None,
-    most: Annotated[
-        int | None,
-        Option(min=1, help="How many rules, those with the largest effect (20), or path rules of a predicate (10)."),
-    ] = None,
+    most: Annotated[int | None, Option(min=1, help="How many rules (20), path rules of each predicate (10).")] = None,
     export: Annotated[
-        Path | None,
-        Option(metavar="FILE.r2n", help="Write a theory: the rules that help, and those that were learned."),
+        Path | None, Option(metavar="FILE.r2n", help="Write a theory: the rules that help, and what was learned.")
     ] = None,
     device: ui.DeviceOption = "auto",
     as_json: ui.JsonOption = False,
@@ -298,10 +294,8 @@ def print_rules(report: "RuleReport") -> None:
 def print_path_rules(report: "RuleReport") -> None:
     """For each predicate that is asked, a table of the chains of predicates that lead to it."""
     for head, parts in groupby(report.paths, lambda part: part.head):
-        rows = [
-            [str(part), f"{part.weight:+.3f}", f"{part.support:,}", f"{part.confidence:.3f} of {part.pairs:,}"]
-            for part in parts
-        ]
+        cells = "{0}", "{0.weight:+.3f}", "{0.support:,}", "{0.rule.weight:.3f} of {0.pairs:,}"
+        rows = [[cell.format(part) for cell in cells] for part in parts]
         ui.print_table(["path rule"], ["weight", "support", "confidence"], rows, f"{head}: what leads to it")
 
 

@@ -218,19 +218,17 @@ class StepMatrices:
 
         A fact is joined without the ground rules that it is itself in. Only `most` x are counted from, drawn at random.
         """
-        (first, *_), size = self.matrices(chain), len(self.knowledge.language.constants)
-        heads, last = map(self.knowledge.language.members, self.knowledge.language.predicate(chain.head).domains)
-        starts = np.intersect1d(np.flatnonzero(np.diff(first.indptr)), heads)
-        starts = np.sort(np.random.default_rng(0).permutation(starts)[:most])
+        language, first = self.knowledge.language, np.flatnonzero(np.diff(self.matrices(chain)[0].indptr))
+        heads, last = map(language.members, language.predicate(chain.head).domains)
+        starts = np.sort(np.random.default_rng(0).permutation(np.intersect1d(first, heads))[:most])
         x, y = self.pairs(chain.head)
         some = np.flatnonzero(are_among(x, starts))
-        x, y, pairs, is_last = x[some], y[some], 0, np.bincount(last, minlength=size) > 0
-        number, own = np.zeros((2, len(some)), np.int64)
+        x, y, pairs, (number, own) = x[some], y[some], 0, np.zeros((2, len(some)), np.int64)
         for begin, part in self.counts(chain, starts):
             inside = np.flatnonzero((x >= begin) & (x < begin + len(part.indptr) - 1))
             if len(inside):
                 number[inside] = _entries(csr_array(part[x[inside] - begin]), y[inside])
-            pairs += int(is_last[part.indices].sum())
+            pairs += int(are_among(part.indices, last).sum())
         if any(step.predicate == chain.head for step in chain.steps):
             for begin, part in self.through(chain, some):
                 inside = slice(begin, begin + len(part.indptr) - 1)
