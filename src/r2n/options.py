@@ -170,13 +170,15 @@ class MaskingOptions(Section):
     They are drawn atom by atom, or (`hide_by = "constant"`) all atoms with the same first constant together. With
     `leave_one_out`, the queries of a step of `batch_size` atoms are unknown in it; by default, if something would give
     the answer away. Along paths, each epoch asks some of `asked_share` of the facts on the graph of the others: without
-    the asked `fact`, or (`leave_out`) without any fact of the same `pair` of constants.
+    the asked `fact`, or (`leave_out`) without any fact of the same `pair` of constants. `path_epochs` are those of a
+    training along paths that follows that of an input layer; by default, as many as the minutes hold.
     """
 
     hiding: Number = Field(default=0.3, ge=0, lt=1)
     hide_by: Literal["atom", "constant"] = "atom"
     leave_one_out: bool | None = None
     asked_share: Number = Field(default=0.25, gt=0, lt=1)
+    path_epochs: Whole | None = Field(default=None, ge=1)
     leave_out: Literal["fact", "pair"] = "fact"
 
 
@@ -263,7 +265,7 @@ OptionKeywords = TypedDict("OptionKeywords", {  # noqa: UP013
     "input_weight_decay": float, "clip": float | None, "batches": int | None, "batch_size": int | None,
     "device": Literal["auto", "cpu", "cuda", "mps"], "threads": int | None,
     "hiding": float, "hide_by": Literal["atom", "constant"], "leave_one_out": bool | None,
-    "asked_share": float, "leave_out": Literal["fact", "pair"],
+    "asked_share": float, "path_epochs": int | None, "leave_out": Literal["fact", "pair"],
     "validate_every": int, "patience": int | None, "minutes": float | None, "with_valid": bool,
 }, total=False)
 """All options by their names alone, as `r2n.train` takes them; a test holds it equal to the sections."""

@@ -1,5 +1,6 @@
 """Reasoning along paths: what it learns, that it stops and goes on, and that it answers on graphs it never saw."""
 
+import json
 from pathlib import Path
 from shutil import copytree
 
@@ -9,9 +10,13 @@ import torch
 
 import r2n
 from r2n.errors import ConfigError
+from r2n.logic.parser import parse_theory
+from r2n.model.rule_report import rule_report
 from r2n.model.run import prepare_run
 from r2n.model.training import train_in
+from r2n.options import Options
 from r2n.store.checkpoint import below, read_checkpoint, read_trace
+from tests.command_line import invoke
 from tests.noise_problem import noise_problem
 from tests.path_problems import chained
 
@@ -44,6 +49,40 @@ def test_what_no_fact_tells_stays_at_chance() -> None:
     assert np.mean(found) < (1 / tails).mean() + 0.08, "at both positions, and heads are more than tails"
     telling = mrr(noise_problem("telling", *options, "training.epochs=40", "training.learning_rate=0.02"))
     assert telling > 0.8
+
+
+def test_the_chain_that_was_learned_is_the_first_path_rule_and_its_theory_is_trained(tmp_path: Path) -> None:
+    model = r2n.train(chained(2, "grounding.depth=2"), out=tmp_path / "run", notify=lambda *_: None)
+    found = rule_report(model).paths
+    assert str(found[0]) == "r1(x, z) & r2(z, y) -> p(x, y)"
+    assert (found[0].support, found[0].pairs) == (120, 170), "facts to learn from, and all heads"
+    assert all(found[0].weight > part.weight + 2 for part in found[1:])
+    on_other = rule_report(model.on(chained(2, seed=5, tails=20, prefix="other_"))).paths
+    assert (on_other[0].weight, str(on_other[0])) == (pytest.approx(found[0].weight, abs=1e-5), str(found[0]))
+    out, run = tmp_path / "learned.r2n", str(tmp_path / "run")
+    document = json.loads(invoke("rules", run, "--most", "1", "--json", "--export", str(out)))
+    assert document["paths"] == [found[0].to_dict()]
+    assert "what leads to it" in invoke("rules", run)
+    text = out.read_text()
+    assert [str(rule) for rule in parse_theory(text).rules] == [f"rule path0 [0.7059]: {found[0]}"]
+    known = model.problem
+    names = known.knowledge.base.names
+    queries = {split: names(part.atoms) for split, part in known.queries.items()}
+    options = Options().changed(
+        ["grounding.strategy=full", "model.rules=counted", "model.input=distmult", "model.dim=4", "training.epochs=20"]
+    )
+    problem = r2n.Problem.from_facts(names(known.train.atoms), theory=text, queries=queries, options=options)
+    assert mrr(problem) >= 0.9
+
+
+def test_path_rules_of_a_blend_and_of_noise() -> None:
+    changes = "model.reasoner=paths", "model.layers=2", "model.input_score=true", "training.loss=full-softmax"
+    report = rule_report(r2n.train(chained(2, *changes, "training.epochs=30"), notify=lambda *_: None))
+    assert str(report.paths[0]) == "r1(x, z) & r2(z, y) -> p(x, y)"
+    options = "grounding.strategy=paths", "model.layers=2"
+    report = rule_report(r2n.train(noise_problem("alike", *options), notify=lambda *_: None))
+    assert max((part.rule.weight or 0 for part in report.paths), default=0) < 0.02, "every head leads to every tail"
+    assert "reads no rules" in report.notes[0]
 
 
 def test_a_network_answers_on_another_graph_with_its_predicates(tmp_path: Path) -> None:

@@ -41,4 +41,4 @@ def test_noise_is_ranked_by_chance(tmp_path: Path) -> None:
     deviation = ranks.std() / np.sqrt(2 * NOISE.facts * NOISE.queries)
     assert abs(report.metrics["mrr"] - ranks.mean()) < 2 * deviation, (report.metrics, ranks.mean())
     for metrics in report.baselines.values():  # candidates that no rule reaches tie in the middle: below chance
-        assert metrics["mrr"] < ranks.mean() + 2 * deviation, (report.baselines, ranks.mean())
+        assert metrics["mrr"] < ranks.mean() + 3 * deviation, (report.baselines, ranks.mean())

@@ -3,6 +3,8 @@
 from dataclasses import replace
 from itertools import product
 from random import Random
+from types import SimpleNamespace
+from typing import cast
 
 import numpy as np
 import pytest
@@ -11,8 +13,12 @@ from hypothesis import given
 
 import r2n
 from r2n.data.knowledge_base import Evidence, KnowledgeBase, with_reciprocals
+from r2n.explanation import rules
+from r2n.explanation.rules import chain_weights
 from r2n.grounding import paths as grounding
 from r2n.grounding.paths import FactIndex, PathGrounder, PathQueries, first_atoms, next_step
+from r2n.model.model import Model
+from r2n.model.rule_report import path_rules
 from r2n.network import paths as network
 from r2n.network.graph_sources import Paths
 from r2n.network.paths import UNREACHED
@@ -76,6 +82,7 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Several blocks and batches even here."""
     monkeypatch.setattr(grounding, "GROUND_RULES_IN_A_BLOCK", 5)
     monkeypatch.setattr(network, "QUERIES_AT_ONCE", 3)
+    monkeypatch.setattr(rules, "CHAINS_AT_ONCE", 2)
 
 
 @given(dice())
@@ -146,6 +153,48 @@ def test_rows_are_the_logits_on_all_facts(dice: Random) -> None:
                 members = language.members(predicate.domains[position]).tolist()
                 wanted = [float(expected.get(y, UNREACHED) + alone(weights, facts, q, y)) for y in members]
                 np.testing.assert_allclose(row, wanted, rtol=1e-5, atol=1e-5)
+
+
+def chain_facts(chain: list[int], reciprocals: list[int]) -> set[Fact]:
+    """Those that lead from constant 0 over 1, 2, ... and back."""
+    return {f for i, r in enumerate(chain) for f in ((r, i, i + 1), (reciprocals[r], i + 1, i))}
+
+
+@given(dice())
+def test_the_weight_of_a_chain_is_that_of_plain_loops_on_its_facts(dice: Random) -> None:
+    knowledge = world(dice)
+    logits, reciprocals, steps = made(knowledge, dice), reciprocals_of(knowledge), dice.randint(1, DEPTH)
+    binary = [r for r, other in enumerate(reciprocals) if other >= 0]
+    q, chains = dice.choice(binary), [dice.choices(binary, k=steps) for _ in range(dice.randint(1, 5))]
+    assert logits.model.paths is not None
+    found = chain_weights([logits.model.paths] * 2, np.array(reciprocals), q, np.array(chains))
+    for chain, weight in zip(chains, found.tolist(), strict=True):
+        expected = row_logits(weights_of(logits), chain_facts(chain, reciprocals), q, 0, DEPTH)[steps]
+        assert weight == pytest.approx(float(expected), abs=1e-6)
+
+
+@given(dice())
+def test_path_rules_are_counted_as_by_plain_loops(dice: Random) -> None:
+    knowledge = world(dice)
+    logits, facts, language = made(knowledge, dice), facts_of(knowledge), knowledge.language
+    indices = {predicate.name: i for i, predicate in enumerate(language.predicates)}
+    reciprocals, asked = reciprocals_of(knowledge), [language.predicate(name) for name in "pq"]
+    members, problem = [SimpleNamespace(model=logits.model)], SimpleNamespace(asked_predicates=asked)
+    model = SimpleNamespace(members=members, network=logits.model, knowledge=knowledge, problem=problem)
+    for rule in path_rules(cast(Model, model), None):
+        q = indices[rule.head]
+        steps = [(str(atom.terms[0]), indices[atom.predicate]) for atom in rule.rule.atoms[:-1]]
+        chain = [r if first == start else reciprocals[r] for start, (first, r) in zip("xz", steps, strict=False)]
+        expected = row_logits(weights_of(logits), chain_facts(chain, reciprocals), q, 0, DEPTH)[len(chain)]
+        assert 0 < rule.weight == pytest.approx(float(expected), abs=1e-6)
+        joined = []
+        for x, y in product(*(language.members(domain).tolist() for domain in language.predicates[q].domains)):
+            at, known = {x}, facts - left_out((q, x, y), reciprocals, facts, pairs=False)
+            for r in chain:
+                at = {end for each, start, end in known if each == r and start in at}
+            joined += [(q, x, y) in facts] if y in at else []
+        assert (rule.support, rule.pairs) == (sum(joined), len(joined))
+        assert rule.support > 0
 
 
 @given(dice())

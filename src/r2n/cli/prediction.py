@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import asdict
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -229,12 +230,9 @@ def explain(
 def rules(
     run: ui.RunArgument,
     split: Annotated[str | None, Option(help="By which queries (default: valid, else test).")] = None,
-    most: Annotated[
-        int | None,
-        Option(min=1, help="How many rules, those with the largest effect (20), or path rules of a predicate (10)."),
-    ] = None,
+    most: Annotated[int | None, Option(min=1, help="How many rules (20), path rules of each predicate (10).")] = None,
     export: Annotated[
-        Path | None, Option(metavar="FILE.r2n", help="Write a theory: the rules that help, and those that were learned.")
+        Path | None, Option(metavar="FILE.r2n", help="Write a theory: the rules that help, and what was learned.")
     ] = None,
     device: ui.DeviceOption = "auto",
     as_json: ui.JsonOption = False,
@@ -254,6 +252,7 @@ def rules(
         ui.print_json(report.to_dict())
     else:
         print_rules(report)
+        print_path_rules(report)
     if report.left_out:
         others = f"those with the largest effect; not shown: {counted(report.left_out, 'rule')}"
         ui.note(f"{counted(len(report.rules), 'rule')}, {others} (--most)")
@@ -262,7 +261,7 @@ def rules(
 
 
 def print_rules(report: "RuleReport") -> None:
-    """A table of the rules, then what was learned for the implicit ones, and along paths."""
+    """A table of the rules, then what was learned for the implicit ones."""
     metric, title, rows = report.metric or "metric", report.problem, []
     if report.metric is not None:
         values = f"{metric} {ui.number_text(report.value)}, without any rule {ui.number_text(report.none)}"
@@ -289,11 +288,13 @@ def print_rules(report: "RuleReport") -> None:
             rows.append([str(clause), f"{clause.support:,}", confidence, f"{clause.fidelity:.3f}"])
         title = f"{account.name}: what it has learned"
         ui.print_table(["clause"], ["support", "confidence", "fidelity"], rows, title)
-    of_heads = dict[str, list[list[str]]]()
-    for part in report.paths:
-        cells = [str(part), f"{part.weight:+.3f}", f"{part.support:,}", f"{part.confidence:.3f} of {part.pairs:,}"]
-        of_heads.setdefault(str(part.to_dict()["head"]), []).append(cells)
-    for head, rows in of_heads.items():
+
+
+def print_path_rules(report: "RuleReport") -> None:
+    """For each predicate that is asked, a table of the chains of predicates that lead to it."""
+    for head, parts in groupby(report.paths, lambda part: part.head):
+        cells = "{0}", "{0.weight:+.3f}", "{0.support:,}", "{0.rule.weight:.3f} of {0.pairs:,}"
+        rows = [[cell.format(part) for cell in cells] for part in parts]
         ui.print_table(["path rule"], ["weight", "support", "confidence"], rows, f"{head}: what leads to it")
 
 

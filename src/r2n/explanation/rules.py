@@ -1,23 +1,21 @@
 """What rules do: how often they hold, where they are used, and what implicit rules have learned."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from itertools import islice, pairwise, permutations
+from itertools import permutations
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
 from jaxtyping import Bool, Float64, Int64
-from scipy.sparse import csr_array
 from scipy.special import expit
 
-from r2n.data.knowledge_base import Evidence, KnowledgeBase
-from r2n.errors import TheoryError
+from r2n.data.knowledge_base import Evidence
 from r2n.files import finite
-from r2n.grounding.counting import Chain, ChainStep, RuleCounts, StepMatrices
+from r2n.grounding.counting import RuleCounts
 from r2n.grounding.paths import FactIndex, PathQueries
-from r2n.logic.formula import And, Atom, Implies, Not, Variable
+from r2n.logic.formula import And, Implies, Not, Variable
 from r2n.logic.theory import Rule, Theory
 from r2n.network.factor_graph import FactorGraph, known_truths
 from r2n.network.paths import PathReasoner
@@ -119,6 +117,7 @@ class PathRule:
     The chain joins `pairs` of constants, of which `support` are facts of the head, each joined without that fact.
     """
 
+    head: str
     rule: Rule
     weight: float
     support: int
@@ -128,21 +127,9 @@ class PathRule:
         """The chain and its head, without a name."""
         return str(self.rule).partition(": ")[2]
 
-    @property
-    def confidence(self) -> float:
-        """The share of the joined pairs that are facts."""
-        return self.support / self.pairs
-
-    @property
-    def counts(self) -> str:
-        """The weight and the counts, for a comment in a theory file."""
-        return f"weight {self.weight:.3f}, support {self.support:,}, confidence {self.confidence:.4f}"
-
     def to_dict(self) -> dict[str, Any]:
         """As one JSON document."""
-        names, (head,) = ("weight", "support", "pairs", "confidence"), self.rule.head_positions
-        numbers = {name: getattr(self, name) for name in names}
-        return {"head": self.rule.atoms[head].predicate, "rule": str(self), **numbers}
+        return {**asdict(self), "rule": str(self), "confidence": self.support / self.pairs}
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,6 +190,33 @@ def counted_occurrences(counts: RuleCounts, evidence: Evidence) -> dict[str, Occ
         rule.name: Occurrence(int(number[j]), int(known[j]), float(hold[j] / known[j]) if known[j] else None)
         for j, rule in enumerate(counts.rules)
     }
+
+
+CHAINS_AT_ONCE = 64
+
+
+@torch.no_grad()
+def chain_weights(
+    networks: Sequence[PathReasoner], reciprocals: np.ndarray, asked: int, chains: Int64[np.ndarray, "chains steps"]
+) -> Float64[np.ndarray, " chains"]:
+    """By how much chains r1(x, z), r2(z, w), ... (by index) raise the logit of asked(x, y), y the end of each.
+
+    Each chain has constants of its own and no other fact. The logit is compared with that of a y that no path reaches.
+    """
+    steps, found = chains.shape[1], np.zeros(len(chains))
+    for start in range(0, len(chains), CHAINS_AT_ONCE):
+        r = chains[start : start + CHAINS_AT_ONCE]
+        heads = np.arange(len(r)) * (steps + 1)
+        z, r = (heads[:, None] + np.arange(steps)).ravel(), r.ravel()
+        facts, back = np.stack([z, z + 1], axis=1), reciprocals[r] >= 0
+        every = np.concatenate([r, reciprocals[r[back]]]), np.concatenate([facts, facts[back, ::-1]])
+        index = FactIndex.from_facts(*every, len(heads) * (steps + 1), reciprocals)
+        ends = np.arange(len(heads)) * index.constants + heads + steps
+        for network in networks:
+            logits = network(index, PathQueries(np.full(len(heads), asked), heads))
+            raised = (logits.of(ends) - logits.of_each(ends)).double().cpu().numpy()
+            found[start : start + len(heads)] += raised / len(networks)
+    return found
 
 
 MOST_RENAMED = 4  # variables: with more, clauses are compared by the names they have
@@ -407,81 +421,3 @@ class _Table:
         contradicted = confidence is not None and bool(self._labelled[position]) and confidence < LEAST_AGREEMENT
         score = support / total * (min(agreement, fidelity) - int(weights[head_believed].sum()) / total)
         return _Clause(body, head, agreement, contradicted, support, fidelity, known, confidence, score)
-
-
-MOST_STEPS = 3  # of a chain
-BEAM = 30  # chains of each length that are extended, and that may be rules
-CHAINS_AT_ONCE = 64
-MOST_STARTS = 1_000  # constants from which the pairs of a chain are counted
-
-
-@torch.no_grad()
-def chain_weights(
-    networks: Sequence[PathReasoner], reciprocals: np.ndarray, asked: int, chains: Int64[np.ndarray, "chains steps"]
-) -> Float64[np.ndarray, " chains"]:
-    """By how much chains r1(x, z), r2(z, w), ... (by index) raise the logit of asked(x, y), y the end of each.
-
-    Each chain has constants of its own and no other fact. The logit is compared with that of a y that no path reaches.
-    """
-    steps, found = chains.shape[1], np.zeros(len(chains))
-    for start in range(0, len(chains), CHAINS_AT_ONCE):
-        r = chains[start : start + CHAINS_AT_ONCE]
-        heads = np.arange(len(r)) * (steps + 1)
-        ends, r, z = heads + steps, r.ravel(), (heads[:, None] + np.arange(steps)).ravel()
-        facts, back = np.stack([z, z + 1], axis=1), reciprocals[r] >= 0
-        every = np.concatenate([r, reciprocals[r[back]]]), np.concatenate([facts, facts[back, ::-1]])
-        index = FactIndex.from_facts(*every, len(heads) * (steps + 1), reciprocals)
-        numbers = np.arange(len(heads)) * index.constants + ends
-        for network in networks:
-            logits = network(index, PathQueries(np.full(len(heads), asked), heads))
-            raised = logits.of(numbers) - logits.of_each(numbers)
-            found[start : start + len(heads)] += raised.double().cpu().numpy() / len(networks)
-    return found
-
-
-def path_rules(
-    networks: Sequence[PathReasoner], knowledge: KnowledgeBase, asked: Sequence[int], most: int | None
-) -> Iterator[tuple[PathRule, ...]]:
-    """Of each predicate (by index), `most` chains of known facts that raise the logits of its atoms, the best first.
-
-    The best of each length are extended by every predicate of which a known fact follows.
-    """
-    index = FactIndex.from_evidence(knowledge.base, knowledge.evidence)
-    (r, z, y), count, steps = index.facts, len(index.reciprocals), StepMatrices(knowledge)
-    shape = index.constants, count
-    first, last = (csr_array((np.ones(len(r)), (column, r)), shape=shape) for column in (z, y))
-    follows, alike_first, alike_last = ((a.T @ b).toarray() > 0 for a, b in ((last, first), (first, first), (last, last)))
-    for q in asked:
-        chains, found = np.flatnonzero(alike_first[q])[:, None], list[tuple[float, list[int]]]()
-        for length in range(1, min(MOST_STEPS, len(networks[0].layers)) + 1):
-            weights = chain_weights(networks, index.reciprocals, q, chains)
-            order = np.argsort(-weights, kind="stable")
-            is_rule = alike_last[q, chains[order, -1]] & (weights[order] > 0)
-            is_rule &= (chains[order] != q).any(axis=1) | (length > 1)
-            found += [(float(weights[i]), chains[i].tolist()) for i in order[is_rule][:BEAM]]
-            best = chains[order[:BEAM]].tolist()
-            longer = [[*chain, r] for chain in best for r in np.flatnonzero(follows[chain[-1]]).tolist()]
-            chains = np.array(longer, np.int64).reshape(-1, length + 1)
-        found.sort(key=lambda pair: -pair[0])
-        rules = (_path_rule(steps, q, chain, weight) for weight, chain in found)
-        yield tuple(islice((rule for rule in rules if rule is not None), most))
-
-
-def _path_rule(steps: StepMatrices, asked: int, chain: Sequence[int], weight: float) -> PathRule | None:
-    """The rule of a chain, with its counts; None if no theory can state it, or it joins no fact."""
-    predicates, names = steps.knowledge.language.predicates, ["x", *("z", "w")[: len(chain) - 1], "y"]
-    parts, atoms = list[ChainStep](), list[Atom]()
-    for number, pair in zip(chain, pairwise(map(Variable, names)), strict=True):
-        plain = predicates[number].reciprocal_of
-        parts.append(ChainStep(plain or predicates[number].name, plain is None))
-        atoms.append(Atom(parts[-1].predicate, pair if plain is None else pair[::-1]))
-    head = Atom(predicates[asked].name, (Variable("x"), Variable("y")))
-    formula = Implies(atoms[0] if len(atoms) == 1 else And(tuple(atoms)), head)
-    try:
-        steps.knowledge.theory.variable_domains(Rule.explicit("path", formula))
-    except TheoryError:
-        return None
-    pairs, support = steps.joined(Chain(head.predicate, tuple(parts), distinct=False), MOST_STARTS)
-    if not support:
-        return None
-    return PathRule(Rule.explicit("path", formula, weight=round(support / pairs, 4)), weight, support, pairs)

@@ -12,6 +12,7 @@ from r2n.data.knowledge_base import Evidence
 from r2n.logic.language import Language
 
 Numbers = Int32[np.ndarray, " _"]
+QUERIES_AN_EPOCH = 4096  # of a training: above, an epoch asks some of its share of the facts
 
 
 @dataclass(frozen=True, slots=True)

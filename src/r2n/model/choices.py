@@ -13,6 +13,7 @@ from r2n.data.validation import contradictions
 from r2n.errors import counted
 from r2n.grounding.clauses import deciding_rules
 from r2n.grounding.counting import is_counted
+from r2n.grounding.paths import QUERIES_AN_EPOCH
 from r2n.grounding.store import Store
 from r2n.grounding.strategies import chosen_strategy
 from r2n.options import OPTION_SECTIONS, Options
@@ -27,8 +28,10 @@ FEW_LABELS = 10  # true facts to a false one: above, the false facts of a pair a
 FEW_FACTS_A_ROW = 2.0  # times the fewest: positions whose rows hold more are not for corruption
 MANY_FACTS_A_CONSTANT = 5  # above, three steps along paths reach far enough
 MANY_FACTS = 50_000  # and so many a constant: some atoms of a query go on along paths, not all
-FACTS_A_MINUTE = 10_000  # of a training along paths, if nobody says how long it may take
-FEWEST_MINUTES, MOST_MINUTES = 0.1, 20.0
+TIMES_ASKED = 2  # each fact, at both positions, by a training along paths if nobody says how long it may take
+FEWEST_EPOCHS, MOST_EPOCHS = 20, 80
+FACTS_A_MINUTE = 5_000
+FEWEST_MINUTES, MOST_MINUTES = 2.0, 20.0
 Needed = Mapping[str, tuple[object, ...]]
 """Options with the values that a recipe goes with; if another one is set, the recipe is not chosen."""
 BY_ROWS: Needed = {
@@ -240,13 +243,23 @@ def _for_blend(problem: Problem, options: Options) -> Iterator[Choice]:
     yield from _steps_along_paths(problem, options)
     yield Choice("model.input_score", True, "answers along paths are blended with those of the input layer")
     yield Choice("model.rule_dim", 32, "along paths")
-    if not options.training.model_fields_set & {"minutes", "epochs"}:
-        facts = int(problem.knowledge.evidence.truth.sum())
-        yield Choice("training.minutes", _minutes(facts), f"{counted(facts, 'fact')}; more minutes are better")
+    if not options.training.model_fields_set & {"minutes", "epochs", "path_epochs"}:
+        epochs, *budget = _epochs_along_paths(problem, options)
+        yield Choice("training.path_epochs", epochs.value, epochs.reason)
+        yield from budget
 
 
-def _minutes(facts: int) -> float:
-    return round(min(MOST_MINUTES, max(FEWEST_MINUTES, facts / FACTS_A_MINUTE)), 1)
+def _epochs_along_paths(problem: Problem, options: Options) -> tuple[Choice, Choice]:
+    """As many epochs as ask each fact a few times, and the most minutes: an ordinary graph needs fewer."""
+    facts = int(problem.knowledge.evidence.truth.sum())
+    asked = min(QUERIES_AN_EPOCH, 2 * options.training.asked_share * facts)
+    epochs = round(min(MOST_EPOCHS, max(FEWEST_EPOCHS, 2 * TIMES_ASKED * facts / max(1.0, asked))))
+    minutes = round(min(MOST_MINUTES, max(FEWEST_MINUTES, facts / FACTS_A_MINUTE)), 1)
+    size = counted(facts, "fact")
+    return (
+        Choice("training.epochs", epochs, f"{size}, some asked along paths in each epoch; more are better"),
+        Choice("training.minutes", minutes, f"{size}: the most, if the epochs take longer"),
+    )
 
 
 def _for_paths(problem: Problem, options: Options) -> Iterator[Choice]:
@@ -262,9 +275,10 @@ def _for_paths(problem: Problem, options: Options) -> Iterator[Choice]:
     yield Choice("training.schedule", "linear", reason)
     yield Choice("training.clip", 1.0, reason)
     if "epochs" not in options.training.model_fields_set:
-        facts = int(problem.knowledge.evidence.truth.sum())
-        yield Choice("training.minutes", _minutes(facts), "more minutes are better")
-        yield Choice("training.epochs", 100_000, "the minutes say when to stop")
+        epochs, budget = _epochs_along_paths(problem, options)
+        if "minutes" in options.training.model_fields_set:
+            epochs = Choice("training.epochs", 100_000, "the minutes say when to stop")
+        yield from (epochs, budget)
 
 
 def _steps_along_paths(problem: Problem, options: Options) -> Iterator[Choice]:

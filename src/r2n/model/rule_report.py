@@ -1,9 +1,10 @@
 """Reports on the rules of a trained model: their effects, and learned clauses."""
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import count
+from itertools import count, islice
 from math import inf, isnan
 from pathlib import Path
 from time import process_time
@@ -11,11 +12,12 @@ from time import process_time
 import numpy as np
 import torch
 from jaxtyping import Bool, Float64, Int64
+from scipy.sparse import csr_array
 from scipy.special import expit, softmax
 
 from r2n.data.herbrand import Codes, HerbrandBase, QueryPattern, closed_atoms
 from r2n.data.knowledge_base import Evidence, counterparts, reciprocal_codes
-from r2n.errors import ConfigError, counted, refusing
+from r2n.errors import ConfigError, TheoryError, counted, refusing
 from r2n.evaluation.evaluate import evaluate_scores
 from r2n.evaluation.metrics import drawn
 from r2n.evaluation.ranking import EvaluationOptions, Filter, ScoreByRow, row_memory
@@ -23,7 +25,6 @@ from r2n.evaluation.report import Score
 from r2n.explanation.counterfactuals import Changes, Neighbourhood, without_reciprocals
 from r2n.explanation.rules import (
     MOST_GROUND_RULES,
-    MOST_STARTS,
     Kind,
     Occurrence,
     Outs,
@@ -32,14 +33,18 @@ from r2n.explanation.rules import (
     RuleEffect,
     RuleReport,
     Truths,
+    chain_weights,
     counted_occurrences,
     learned_clauses,
     occurrences,
-    path_rules,
 )
 from r2n.files import write_atomically
+from r2n.grounding.counting import Chain, ChainStep, StepMatrices
+from r2n.grounding.paths import FactIndex
 from r2n.logic.formula import Atom
+from r2n.logic.language import Predicate
 from r2n.logic.theory import Rule, Theory
+from r2n.mining.searches import MOST_STEPS, path_rule
 from r2n.model.model import Model
 from r2n.model.preflight import unused_rules
 from r2n.network.factor_graph import FactorGraph, known_truths
@@ -308,7 +313,8 @@ def export_theory(report: RuleReport, theory: Theory, path: Path) -> str:
     taken = {rule.name for rule in theory.rules}
     commented = [pair for account in report.rules for pair in _commented(account, report.metric or "", taken)]
     names = (name for name in (f"path{i}" for i in count()) if name not in taken)
-    commented += [(replace(part.rule, name=next(names)), part.counts) for part in report.paths]
+    counts = "weight {0.weight:.3f}, support {0.support:,} of {0.pairs:,} pairs"
+    commented += [(replace(part.rule, name=next(names)), counts.format(part)) for part in report.paths]
     if not commented:
         what = "there is nothing to export: no explicit rule helps, and no clause was learned"
         raise ConfigError(what, hint="train longer, or ask by other queries: --split")
@@ -337,6 +343,8 @@ def _commented(account: RuleAccount, metric: str, taken: set[str]) -> Iterator[t
 
 MOST_RULES = 20  # reported
 MOST_PATH_RULES = 10  # reported, of each predicate that is asked
+BEAM = 30  # chains of each length that are extended, and that may be rules
+MOST_STARTS = 1_000  # constants from which the pairs of a chain are counted
 TRIED_FOR_ONE_SHOWN = 10  # rules that are left out once, to find those with the largest effect
 QUERIES_TO_RANK = 500
 SHARE_HELD_BACK = 0.2  # of what is known, where it is asked as if it were not
@@ -357,10 +365,9 @@ def rule_report(
 
     At most `most` rules are reported, those with the largest effect (None: all). Each costs two passes over the ground
     rules near the queries, and in a ranking two rankings of at most 500 queries. After the process has taken `until`
-    CPU-seconds nothing more is looked at, and a note says so. Along paths, at most `most_path_rules` that were learned
-    are reported of each predicate that is asked.
+    CPU-seconds nothing more is looked at, and a note says so. Of each predicate, `most_path_rules` are reported.
     """
-    learned, path_notes = _learned_along_paths(trained, most_path_rules, progress)
+    along_paths = tuple(path_rules(trained, most_path_rules, progress))
     rules = {rule.name: rule for rule in trained.problem.knowledge.theory.rules}
     kinds: dict[str, Kind] = {rule.name: "counted" for rule in counted_rules(trained.source)}
     if trained.network.layers:
@@ -376,8 +383,7 @@ def rule_report(
             what = "the input layer counts the ground rules that decide an atom"
             why = f"{what}: r2n explain RUN ATOM shows their effects"
         why = why if rules else "the theory has no rules"
-        notes = path_notes if learned and not rules else (why, *path_notes)
-        return RuleReport(trained.problem.name, None, 0, None, None, None, unread, notes=notes, paths=learned)
+        return RuleReport(trained.problem.name, None, 0, None, None, None, unread, notes=(why,), paths=along_paths)
     switches, notes = _switches(trained, split)
     graph, found, more_notes = _seen(trained, switches, progress)
     tried = sorted(kinds, key=lambda name: -found[name].ground_rules)
@@ -394,7 +400,7 @@ def rule_report(
         values = full.metric, full.value, switches.none.value
         report = RuleReport(trained.problem.name, switches.split, len(switches.queries), *values, shown)
     implicit = [account.name for account in report.rules if account.kind == "implicit"]
-    clauses, own = {}, {predicate.name for predicate in trained.problem.knowledge.language.predicates}
+    learned, own = {}, {predicate.name for predicate in trained.problem.knowledge.language.predicates}
     for done, name in enumerate(implicit):
         if process_time() > until:
             break
@@ -403,33 +409,56 @@ def rule_report(
         plain, positions = plain_rule(rule, trained.network.base)
         targets = [i for i, position in enumerate(positions) if rule.atoms[position].predicate in own]
         truths = rule_truths(trained, positions, ground_rules_of(graph, name))
-        clauses[name] = learned_clauses(plain, truths, trained.problem.knowledge.theory, targets=targets)
+        learned[name] = learned_clauses(plain, truths, trained.problem.knowledge.theory, targets=targets)
     if process_time() > until:
         more_notes = [*more_notes, f"only these rules were examined in the time for a report; {LEFT_TO_REPORT}"]
-    shown = tuple(replace(account, clauses=clauses.get(account.name, ())) for account in report.rules)
-    notes, left_out = (*notes, *more_notes, *path_notes), len(kinds) - len(report.rules)
-    return replace(report, rules=shown, left_out=left_out, notes=notes, paths=learned)
+    shown = tuple(replace(account, clauses=learned.get(account.name, ())) for account in report.rules)
+    notes, left_out = (*notes, *more_notes), len(kinds) - len(report.rules)
+    return replace(report, rules=shown, left_out=left_out, notes=notes, paths=along_paths)
 
 
-def _learned_along_paths(
-    trained: Model, most: int | None, progress: Progress
-) -> tuple[tuple[PathRule, ...], tuple[str, ...]]:
-    """The path rules of the predicates that queries or else facts are of, and notes on them."""
+def path_rules(trained: Model, most: int | None, progress: Progress = no_progress) -> Iterator[PathRule]:
+    """Of each predicate of the queries (without any: of the facts), `most` chains of known facts with positive weights.
+
+    The best of each length are extended by every predicate of which a known fact follows.
+    """
     networks = [member.model.paths for member in trained.members if member.model.paths is not None]
     if not networks or most == 0:
-        return (), ()
+        return
     knowledge, problem = trained.knowledge, trained.problem
-    some = problem.asked_predicates or problem.knowledge.base.predicates(problem.train.atoms)
-    asked = [knowledge.language.predicate_index(predicate.name) for predicate in some if predicate.arity == 2]
-    found = list[PathRule]()
-    for done, rules in enumerate(path_rules(networks, knowledge, asked, most)):
+    predicates, index = knowledge.language.predicates, FactIndex.from_evidence(knowledge.base, knowledge.evidence)
+    (r, z, y), shape, steps = index.facts, (index.constants, len(predicates)), StepMatrices(knowledge)
+    first, last = (csr_array((np.ones(len(r)), (column, r)), shape=shape) for column in (z, y))
+    follows, begins, ends = ((a.T @ b).toarray() > 0 for a, b in ((last, first), (first, first), (last, last)))
+    asked = problem.asked_predicates or problem.knowledge.base.predicates(problem.train.atoms)
+    for done, q in enumerate(knowledge.language.predicate_index(part.name) for part in asked if part.arity == 2):
         progress("path rules", done, len(asked))
-        found += rules
-    if not found:
-        return (), ("no chain of known facts was learned that ever leads to what is asked",)
-    is_sample = len(knowledge.language.constants) > MOST_STARTS
-    note = f"support and confidence of path rules are counted from at most {MOST_STARTS:,} first constants of each"
-    return tuple(found), (note,) if is_sample else ()
+        chains, found = np.flatnonzero(begins[q])[:, None], list[tuple[float, list[int]]]()
+        for length in range(1, min(MOST_STEPS, trained.network.depth) + 1):
+            weights = chain_weights(networks, index.reciprocals, q, chains)
+            order = np.argsort(-weights, kind="stable")
+            is_rule = ends[q, chains[order, -1]] & (weights[order] > 0) & ((chains[order, 0] != q) | (length > 1))
+            found += [(float(weights[i]), chains[i].tolist()) for i in order[is_rule][:BEAM]]
+            best = chains[order[:BEAM]].tolist()
+            longer = [[*chain, r] for chain in best for r in np.flatnonzero(follows[chain[-1]]).tolist()]
+            chains = np.array(longer, np.int64).reshape(-1, length + 1)
+        found.sort(key=lambda pair: -pair[0])
+        rules = (_path_rule(steps, predicates[q].name, [predicates[i] for i in chain], w) for w, chain in found)
+        yield from islice((rule for rule in rules if rule is not None), most)
+
+
+def _path_rule(steps: StepMatrices, head: str, chain: Sequence[Predicate], weight: float) -> PathRule | None:
+    """The rule of a chain, with its counts; None if no theory can state it, or no known fact supports it."""
+    parts = tuple(ChainStep(each.reciprocal_of or each.name, each.reciprocal_of is None) for each in chain)
+    names = [steps.knowledge.language.predicate(name) for name in (head, *(part.predicate for part in parts))]
+    numbers = [2 * i + (not part.forward) for i, part in enumerate(parts, start=1)]
+    rule = replace(path_rule(names, [0], numbers), guards=())
+    with suppress(TheoryError):
+        steps.knowledge.theory.variable_domains(rule)
+        pairs, support = steps.joined(Chain(head, parts, distinct=False), MOST_STARTS)
+        if support:
+            return PathRule(head, replace(rule, weight=round(support / pairs, 4)), weight, support, pairs)
+    return None
 
 
 def _switches(trained: Model, split: str | None) -> tuple[RuleSwitches | None, list[str]]:

@@ -10,7 +10,7 @@ from jaxtyping import Int64
 from r2n.data.herbrand import Codes, RowIndex, closed_atoms, index_among
 from r2n.data.knowledge_base import Evidence, counterparts
 from r2n.errors import ConfigError
-from r2n.grounding.paths import FactIndex, PathQueries
+from r2n.grounding.paths import QUERIES_AN_EPOCH, FactIndex, PathQueries
 from r2n.network.graph_sources import Paths
 from r2n.network.mixture import log_sum
 from r2n.network.r2n import R2N
@@ -20,7 +20,6 @@ from r2n.training.batches import Losses
 QUERIES_AT_ONCE = 64
 LEARNING_RATE = 0.005
 MOST_EPOCHS = 100_000  # the minutes say when to stop
-QUERIES_AN_EPOCH = 4096  # above, an epoch asks some of its share of the facts
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +75,7 @@ def after_input_layer(training: TrainingOptions) -> TrainingOptions:
         "clip": 1.0 if training.clip is None else training.clip,
         "batch_size": QUERIES_AT_ONCE,
         "patience": None,
-        "epochs": training.epochs if training.minutes is None else MOST_EPOCHS,
+        "epochs": training.path_epochs or (training.epochs if training.minutes is None else MOST_EPOCHS),
     }
     return training.model_copy(update=own)
 

@@ -170,7 +170,7 @@ def test_a_strategy_that_is_set_stays(typed: Problem) -> None:
     def keys(options: Options) -> list[str]:
         return [choice.key for choice in choose_options(typed, options)[1]]
 
-    layered = typed.options.changed(["model.dim=8"])  # else the regression counts the ground rules
+    layered = typed.options.changed(["model.input=complex"])  # else the regression counts the ground rules
     assert "grounding.strategy" in keys(layered)
     assert "grounding.strategy" not in keys(layered.changed(["grounding.strategy=full"]))
     assert "grounding.strategy" not in keys(layered.changed(["model.reasoner=none"]))
