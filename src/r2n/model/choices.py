@@ -172,11 +172,15 @@ def _contradicts(options: Options, needed: Needed) -> bool:
 
 
 def _asks_for_rows(problem: Problem, options: Options) -> bool:
-    """Whether this is a large graph with true queries alone, and no option says how facts are asked or answered."""
+    """Whether this is a graph of true facts, and no option says how facts are asked or answered.
+
+    It is large, or its queries are true and its rules can be counted.
+    """
     knowledge = problem.knowledge
     if _contradicts(options, BY_ROWS):
         return False
-    if not problem.queries or not all(queries.truth.all() for queries in problem.queries.values()):
+    are_true = all(queries.truth.all() for queries in problem.queries.values())
+    if not problem.queries or not (are_true or problem.train.truth.all()):
         return False
     if not input_layers[options.model.input].scores_rows:
         return False
@@ -184,7 +188,7 @@ def _asks_for_rows(problem: Problem, options: Options) -> bool:
         return False
     is_large = count_negatives(knowledge.base, knowledge.evidence, options.training) > MANY_NEGATIVES
     are_counted = all(map(is_counted, knowledge.theory.rules))
-    return is_large or (are_counted and int(knowledge.evidence.truth.sum()) >= FEWEST_FACTS)
+    return is_large or (are_true and are_counted and int(knowledge.evidence.truth.sum()) >= FEWEST_FACTS)
 
 
 def _for_rows(problem: Problem, options: Options) -> Iterator[Choice]:

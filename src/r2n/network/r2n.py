@@ -21,7 +21,7 @@ from r2n.network.constant_embedding import ConstantEmbedding, Ids
 from r2n.network.factor_graph import UNKNOWN, FactorGraph
 from r2n.network.grid import Atoms, DenseGrid, InputAtoms, row_dropout
 from r2n.network.input_layers import AtomEmbedding, GridFormula, NoInput, make_input
-from r2n.network.mean_field import KNOWN, Messages
+from r2n.network.mean_field import KNOWN, MeanField, Messages
 from r2n.network.mixture import Combination, CountedRules
 from r2n.network.mlp import ModulesOf, Output
 from r2n.network.paths import PathReasoner
@@ -127,7 +127,9 @@ class R2N(nn.Module):
         model = cls(knowledge.base, constants, atom_embedding, knowledge.theory.rules, options, counted)
         if model.is_mean_field:
             without = [p for p in knowledge.language.predicates if p.arity == 1 and not len(knowledge.false_facts(p))]
-            model.layers[0].take_as_they_are({predicate.name for predicate in without})
+            layer = model.layers[0]
+            assert isinstance(layer, MeanField)
+            layer.take_as_they_are({predicate.name for predicate in without})
         return model
 
     @property

@@ -76,7 +76,7 @@ def test_probabilities_are_those_of_atoms_that_paths_reach() -> None:
     alike = r2n.train(noise_problem("alike", *options), notify=lambda *_: None)
     found = alike.answers(alike.problem.queries["test"].atoms)
     assert found.reached.all()
-    assert 0.004 < found.network.mean() < 0.02, "of 20 tails and 230 heads two are true, and nothing tells which"
+    assert 0.03 < found.network.mean() < 0.07, "of 20 tails one is true, and nothing tells which"
     nothing = r2n.train(chained(2, "grounding.depth=1", "training.epochs=2"), notify=lambda *_: None)
     answers = nothing.answers(nothing.problem.queries["test"].atoms)
     assert not answers.reached.any()
