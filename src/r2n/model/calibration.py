@@ -68,7 +68,7 @@ def calibrate(run: Run) -> Calibrated | None:
         atoms, truth, weights, words = _drawn(run, logits, has_rows=has_rows)
     found, hidden = logits(atoms), None
     reached = found > (-np.inf if logits.model.paths is None else UNREACHED / 2)  # by paths; others have no logit
-    atoms, truth, weights, found = (part[reached] for part in (atoms, truth, weights, found))
+    atoms, truth, weights, found = atoms[reached], truth[reached], weights[reached], found[reached]
     groups = query_groups(base, atoms, truth)
     fitted = fit_temperature(found, truth, groups, fitted_on=words, compares=compares, weights=weights)
     are_apart = found[truth].min(initial=np.inf) > found[~truth & (weights > 0)].max(initial=-np.inf)
