@@ -17,12 +17,12 @@ SOURCE = ROOT / "src" / "r2n"
 TRACKED = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False).stdout.splitlines()
 # 29,611 source lines before the defaults for every kind of problem and grounding along paths.
 MOST = {
-    "source lines": 33_340,
-    "code lines": 23_725,
-    "files": 123,
-    "private functions called once": 217,
+    "source lines": 33_110,
+    "code lines": 23_550,
+    "files": 121,
+    "private functions called once": 221,
     "import chain": 25,
-    "test lines": 39_578,
+    "test lines": 39_745,
     "public names": 16,
     "modules loaded by import r2n": 120,
 }

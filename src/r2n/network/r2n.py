@@ -127,9 +127,7 @@ class R2N(nn.Module):
         model = cls(knowledge.base, constants, atom_embedding, knowledge.theory.rules, options, counted)
         if model.is_mean_field:
             without = [p for p in knowledge.language.predicates if p.arity == 1 and not len(knowledge.false_facts(p))]
-            layer = model.layers[0]
-            assert isinstance(layer, MeanField)
-            layer.take_as_they_are({predicate.name for predicate in without})
+            cast(MeanField, model.layers[0]).take_as_they_are({predicate.name for predicate in without})
         return model
 
     @property
