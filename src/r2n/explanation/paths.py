@@ -202,7 +202,7 @@ def explain_along_paths(
     measured, reasons, contrast = facts[:MOST_FACTS].tolist(), (), None
     logits = np.array([belief.logit]) if own is None else own.alone(measured)
     chosen = [member.model.combination.chosen for member in model.members if member.model.combination is not None]
-    share = float(np.mean([weighting.paths for weighting in chosen])) if first.blends else 1.0
+    share = float(np.mean([weighting.paths or 0.0 for weighting in chosen])) if first.blends else 1.0
     effects = dict(zip(measured, (share * (logits[0] - logits[1:])).tolist(), strict=True))
     if own is not None:
         reasons = _reasons(model, own.strongest(effects, top), effects, f" -> {name}")
