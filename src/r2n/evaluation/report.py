@@ -114,7 +114,8 @@ def classify(
 ) -> Report:
     """Classify queries as true or false: pooled average precision, macro ROC-AUC, accuracy, calibration.
 
-    With `probabilities`, those of a calibration for codes and logits, these are judged once more.
+    With `probabilities`, those of a calibration for codes and logits, these are judged once more, and say which atoms
+    are held true.
     """
     bounds = predicate_bounds(base, queries.atoms)
     scores = scored(score, queries.atoms, base)
@@ -137,7 +138,8 @@ def classify(
         "task": "classification",
         "ap": f"pooled over all queries; logits are equal within {TOLERANCE:g} of the largest, or of 1",
         "roc_auc_macro": "mean over groups of one predicate and last constant (a unary predicate is one group)",
-        "accuracy": "an atom is held true where its logit is above 0",
+        "accuracy": f"an atom is held true where its {'logit' if probabilities is None else 'probability'} is above"
+        f" {'0' if probabilities is None else 'one half'}",
         "queries": len(queries),
         "true": int(queries.truth.sum()),
         "groups": len(aucs),
@@ -152,6 +154,8 @@ def classify(
     pooled = classification_metrics(scores, queries.truth, groups, rows if is_functional else None)
     before = reliability(expit(scores), queries.truth)
     after = None if probabilities is None else reliability(probabilities(queries.atoms, scores), queries.truth)
+    if after is not None:
+        pooled = {**pooled, "pair_accuracy" if is_functional else "accuracy": after.accuracy}
     asked = ClassifiedQueries(queries.atoms, queries.truth, scores)
     return Report(split, pooled, per_predicate, protocol, calibration=before, calibrated=after, by_query=asked)
 
