@@ -3,8 +3,6 @@
 from dataclasses import replace
 from itertools import product
 from random import Random
-from types import SimpleNamespace
-from typing import cast
 
 import numpy as np
 import pytest
@@ -17,7 +15,6 @@ from r2n.explanation import rules
 from r2n.explanation.rules import chain_weights
 from r2n.grounding import paths as grounding
 from r2n.grounding.paths import FactIndex, PathGrounder, PathQueries, first_atoms, next_step
-from r2n.model.model import Model
 from r2n.model.rule_report import path_rules
 from r2n.network import paths as network
 from r2n.network.graph_sources import Paths
@@ -179,9 +176,8 @@ def test_path_rules_are_counted_as_by_plain_loops(dice: Random) -> None:
     logits, facts, language = made(knowledge, dice), facts_of(knowledge), knowledge.language
     indices = {predicate.name: i for i, predicate in enumerate(language.predicates)}
     reciprocals, asked = reciprocals_of(knowledge), [language.predicate(name) for name in "pq"]
-    members, problem = [SimpleNamespace(model=logits.model)], SimpleNamespace(asked_predicates=asked)
-    model = SimpleNamespace(members=members, network=logits.model, knowledge=knowledge, problem=problem)
-    for rule in path_rules(cast(Model, model), None):
+    assert logits.model.paths is not None
+    for rule in path_rules([logits.model.paths], knowledge, asked, None):
         q = indices[rule.head]
         steps = [(str(atom.terms[0]), indices[atom.predicate]) for atom in rule.rule.atoms[:-1]]
         chain = [r if first == start else reciprocals[r] for start, (first, r) in zip("xz", steps, strict=False)]

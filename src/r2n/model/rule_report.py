@@ -16,7 +16,7 @@ from scipy.sparse import csr_array
 from scipy.special import expit, softmax
 
 from r2n.data.herbrand import Codes, HerbrandBase, QueryPattern, closed_atoms
-from r2n.data.knowledge_base import Evidence, counterparts, reciprocal_codes
+from r2n.data.knowledge_base import Evidence, KnowledgeBase, counterparts, reciprocal_codes
 from r2n.errors import ConfigError, TheoryError, counted, refusing
 from r2n.evaluation.evaluate import evaluate_scores
 from r2n.evaluation.metrics import drawn
@@ -49,6 +49,7 @@ from r2n.model.model import Model
 from r2n.model.preflight import unused_rules
 from r2n.network.factor_graph import FactorGraph, known_truths
 from r2n.network.graph_sources import counted_rules, layered_rules, reachable_rules
+from r2n.network.paths import PathReasoner
 from r2n.progress import Progress, no_progress
 from r2n.scoring import AtomLogits
 
@@ -367,7 +368,9 @@ def rule_report(
     rules near the queries, and in a ranking two rankings of at most 500 queries. After the process has taken `until`
     CPU-seconds nothing more is looked at, and a note says so. Of each predicate, `most_path_rules` are reported.
     """
-    along_paths = tuple(path_rules(trained, most_path_rules, progress))
+    networks, problem = [one.model.paths for one in trained.members if one.model.paths is not None], trained.problem
+    asked = problem.asked_predicates or problem.knowledge.base.predicates(problem.train.atoms)
+    along_paths = tuple(path_rules(networks, trained.knowledge, asked, most_path_rules, progress))
     rules = {rule.name: rule for rule in trained.problem.knowledge.theory.rules}
     kinds: dict[str, Kind] = {rule.name: "counted" for rule in counted_rules(trained.source)}
     if trained.network.layers:
@@ -417,24 +420,27 @@ def rule_report(
     return replace(report, rules=shown, left_out=left_out, notes=notes, paths=along_paths)
 
 
-def path_rules(trained: Model, most: int | None, progress: Progress = no_progress) -> Iterator[PathRule]:
-    """Of each predicate of the queries (without any: of the facts), `most` chains of known facts with positive weights.
+def path_rules(
+    networks: Sequence[PathReasoner],
+    knowledge: KnowledgeBase,
+    asked: Sequence[Predicate],
+    most: int | None,
+    progress: Progress = no_progress,
+) -> Iterator[PathRule]:
+    """Of each asked predicate, `most` chains of known facts with positive weights.
 
     The best of each length are extended by every predicate of which a known fact follows.
     """
-    networks = [member.model.paths for member in trained.members if member.model.paths is not None]
     if not networks or most == 0:
         return
-    knowledge, problem = trained.knowledge, trained.problem
     predicates, index = knowledge.language.predicates, FactIndex.from_evidence(knowledge.base, knowledge.evidence)
     (r, z, y), shape, steps = index.facts, (index.constants, len(predicates)), StepMatrices(knowledge)
     first, last = (csr_array((np.ones(len(r)), (column, r)), shape=shape) for column in (z, y))
     follows, begins, ends = ((a.T @ b).toarray() > 0 for a, b in ((last, first), (first, first), (last, last)))
-    asked = problem.asked_predicates or problem.knowledge.base.predicates(problem.train.atoms)
     for done, q in enumerate(knowledge.language.predicate_index(part.name) for part in asked if part.arity == 2):
         progress("path rules", done, len(asked))
         chains, found = np.flatnonzero(begins[q])[:, None], list[tuple[float, list[int]]]()
-        for length in range(1, min(MOST_STEPS, trained.network.depth) + 1):
+        for length in range(1, min(MOST_STEPS, len(networks[0].layers)) + 1):
             weights = chain_weights(networks, index.reciprocals, q, chains)
             order = np.argsort(-weights, kind="stable")
             is_rule = ends[q, chains[order, -1]] & (weights[order] > 0) & ((chains[order, 0] != q) | (length > 1))
