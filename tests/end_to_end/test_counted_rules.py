@@ -11,7 +11,7 @@ import pytest
 
 from r2n.data.knowledge_base import Evidence
 from r2n.data.problem import TRAIN, Problem, load_problem
-from r2n.evaluation.evaluate import evaluate_scores
+from r2n.evaluation.evaluate import evaluate_each
 from r2n.evaluation.ranking import Filter
 from r2n.model.model import Model
 from r2n.model.run import Run, evaluate_split, prepare_run
@@ -108,7 +108,8 @@ def test_the_planted_rule_is_learned_and_the_mixture_chosen_on_validation_querie
     assert run.evaluate("test").metrics["mrr"] > 0.6 > 0.3 > alone.metrics["mrr"]
     base, known = run.problem.knowledge.base, Filter.from_problem(run.problem, (TRAIN, "valid"))
     logits, valid = run.logits(), run.problem.valid
-    found = [evaluate_scores(logits.by(way), valid, base, known, split="valid").metrics["mrr"] for way in WEIGHTINGS]
+    reports = evaluate_each([logits.by(way) for way in WEIGHTINGS], valid, base, known, split="valid")
+    found = [report.metrics["mrr"] for report in reports]
     assert int(run.model.combination.way) == found.index(max(found))
     trace = [json.loads(line) for line in (path / "trace.jsonl").read_text().splitlines()]
     losses = [record["rules"] for record in trace]

@@ -97,21 +97,7 @@ def evaluate(
     logits = AtomLogits(model, graphs, evidence if evidence is not None else Evidence.empty())
     known = [] if evidence is None else [evidence]
     filtered = Filter(true_atoms(known), ("evidence",) * len(known))
-    return evaluate_scores(logits, queries, model.base, filtered, split=split)
-
-
-def evaluate_scores(
-    scores: Score,
-    queries: Evidence,
-    base: HerbrandBase,
-    filtered: Filter,
-    options: EvaluationOptions = DEFAULT_OPTIONS,
-    *,
-    split: str,
-    progress: Progress = no_progress,
-) -> Report:
-    """The report of scores on queries: ranking (filtered) if all are true, else classification."""
-    return evaluate_each([scores], queries, base, filtered, options, split=split, progress=progress)[0]
+    return evaluate_each([logits], queries, model.base, filtered, split=split)[0]
 
 
 def evaluate_each(
@@ -124,7 +110,10 @@ def evaluate_each(
     split: str,
     progress: Progress = no_progress,
 ) -> list[Report]:
-    """The same for each of several scores; in a ranking, they share what they compute for the same rows."""
+    """The report of each of several scores on queries: ranking (filtered) if all are true, else classification.
+
+    In a ranking, scores share what they compute for the same rows.
+    """
     if queries.truth.all():
         return rank_each(scores, queries, base, filtered, options, split=split, progress=progress)
     constrained = options.forbidden is not None, "respects constraints", "ask without them"

@@ -18,7 +18,7 @@ from scipy.special import expit, softmax
 from r2n.data.herbrand import Codes, HerbrandBase, QueryPattern, closed_atoms
 from r2n.data.knowledge_base import Evidence, KnowledgeBase, counterparts, reciprocal_codes
 from r2n.errors import ConfigError, TheoryError, counted, refusing
-from r2n.evaluation.evaluate import evaluate_scores
+from r2n.evaluation.evaluate import evaluate_each
 from r2n.evaluation.metrics import drawn
 from r2n.evaluation.ranking import EvaluationOptions, Filter, ScoreByRow, row_memory
 from r2n.evaluation.report import Score
@@ -214,7 +214,7 @@ class RuleSwitches:
         scores: Score = self.trained.scores.without_rules(names)
         logits = scores(self.queries.atoms) if self._is_ranking else self.logits(names)
         asked = scores if self._is_ranking else lambda _: logits
-        report = evaluate_scores(asked, self.queries, base, Filter.from_problem(problem), options, split=self.split)
+        (report,) = evaluate_each([asked], self.queries, base, Filter.from_problem(problem), options, split=self.split)
         name, value = report.main
         if self._is_ranking and isinstance(scores, ScoreByRow):
             of_truth = _shares(scores, base, self.queries.atoms)

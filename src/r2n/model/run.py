@@ -176,7 +176,10 @@ def selected_on(
     chosen = dict.fromkeys(str(model.combination.chosen) for model in logits.models if model.combination is not None)
     combined, said = bool(chosen) and logits.weighting is None and len(problem.valid) > 0, {}
     if chosen and logits.weighting is None:
-        by = f"the best of {len(WEIGHTINGS)} on the validation queries" if combined else "nothing could choose another"
+        has_rules = logits.model.counted is not None and bool(logits.model.counted.rules)
+        tried = [len(SHARES)] * logits.model.blends + [len(WEIGHTINGS)] * has_rules
+        best = f"the best of {' and then of '.join(map(str, tried))} on the validation queries"
+        by = best if combined and tried else "nothing could choose another"
         said["combination"] = f"{'; '.join(chosen)} ({by})"
     stopped = options is not None and options.training.patience is not None
     is_fitted = calibration is not None and calibration.on_validation and not calibration.is_as_trained
@@ -198,7 +201,7 @@ def has_weaker_filter(problem: Problem) -> bool:
 
 
 QUERIES_TO_CHOOSE_BY = 10_000
-QUERIES_TO_BLEND_BY = 1_000  # the same
+QUERIES_TO_BLEND_BY = 1_000  # the same, along paths
 QUERIES_TO_STOP_BY = 300  # along paths, where a row takes milliseconds
 MOST_NETWORKS = 100
 SMALL_GRAPH = 50_000  # ground rules: below, a second thread costs more than it gives
@@ -430,8 +433,7 @@ def choose_weighting(problem: Problem, logits: AtomLogits, model: R2N) -> None:
 
     if model.blends:
         combination.share.fill_(best([replace(NETWORK_ALONE, paths=share) for share in SHARES]))
-    ways = [i for i, some in enumerate(WEIGHTINGS) if model.counted.rules or some == NETWORK_ALONE]
-    combination.way.fill_(ways[best([WEIGHTINGS[i] for i in ways])])
+    combination.way.fill_(best(WEIGHTINGS) if model.counted.rules else WEIGHTINGS.index(NETWORK_ALONE))
 
 
 def _valid_scores(problem: Problem, logits: Sequence[AtomLogits], sample: int | None = None) -> list[float]:

@@ -88,7 +88,7 @@ def _read(folder: Path, run: str | None) -> tuple[dict[str, Tensor], dict[str, A
 def trained_weights(folder: Path, run: str | None = None) -> dict[str, Tensor]:
     """The weights of a trained network: the best on validation, where there are such, else the last."""
     checkpoint = read_checkpoint(folder, run)
-    if checkpoint is None or not (checkpoint[1].get("epoch") or checkpoint[1].get("is_done")):
+    if checkpoint is None or not any(checkpoint[1].get(key) for key in ("epoch", "is_done", "before")):
         raise CheckpointError(
             f"the run in {folder} has no checkpoint yet", hint="train it: r2n train P --out DIR --resume"
         )

@@ -16,7 +16,7 @@ from r2n.data.problem import Problem, load_problem
 from r2n.datasets.generated import GraphOptions, generate
 from r2n.errors import ConfigError
 from r2n.evaluation.calibrate import Calibrated
-from r2n.evaluation.evaluate import RulesAlone, evaluate_scores
+from r2n.evaluation.evaluate import RulesAlone, evaluate_each
 from r2n.evaluation.metrics import average_precision
 from r2n.evaluation.ranking import EvaluationOptions, Filter, row_memory
 from r2n.evaluation.report import Report, classify
@@ -152,12 +152,12 @@ def test_counted_rules_are_shown_with_their_learned_weights(tmp_path: Path) -> N
     base, filtered = problem.knowledge.base, Filter.from_problem(problem)
     report = Model.from_run(run).evaluate("test", baselines=True)
     for name, way in (("rules alone", RULES_ALONE), ("without reasoning", NETWORK_ALONE)):
-        expected = evaluate_scores(logits.by(way), problem.test, base, filtered, split="test").metrics
+        expected = evaluate_each([logits.by(way)], problem.test, base, filtered, split="test")[0].metrics
         assert report.baselines[name] == expected
     assert list(report.baselines) == ["rules alone", "without reasoning"]
     some = EvaluationOptions(sample=4, seed=2)
     sample = Model.from_run(run).evaluate("test", options=some, baselines=True)
-    expected = evaluate_scores(logits.by(RULES_ALONE), problem.test, base, filtered, some, split="test")
+    (expected,) = evaluate_each([logits.by(RULES_ALONE)], problem.test, base, filtered, some, split="test")
     assert sample.baselines["rules alone"] == expected.metrics
 
 

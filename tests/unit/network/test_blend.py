@@ -14,7 +14,7 @@ from r2n.evaluation.ranking import Filter
 from r2n.model.run import Run, prepare_run
 from r2n.network.mixture import INPUT_ALONE, NETWORK_ALONE, PATHS_ALONE, RULES_ALONE, SHARES, WEIGHTINGS, Weighting
 from r2n.options import Options
-from r2n.store.checkpoint import restore_trainer, trainer_state
+from r2n.store.checkpoint import restore_trainer, trained_weights, trainer_state, write_checkpoint
 
 RULES = "\nrule back: q(y, x) -> p(x, y)\n"
 BLENDED = (
@@ -138,12 +138,14 @@ def test_the_input_layer_is_that_of_a_training_without_paths() -> None:
 
 
 @pytest.mark.parametrize("stop", [1, 3, 4, 5])
-def test_a_training_goes_on_where_it_stopped(stop: int) -> None:
+def test_a_training_goes_on_where_it_stopped(stop: int, tmp_path: Path) -> None:
     problem = graph(*BLENDED, "model.rules=counted", rules=RULES)
     whole, first = trained(problem).model.state_dict(), prepare_run(problem, problem.options)
     for _ in range(stop):
         first.trainer.step()
     kept = trainer_state(first.trainer)
+    write_checkpoint(tmp_path, *kept, "run")
+    assert trained_weights(tmp_path).keys() == whole.keys(), "it can be read, whichever part is being trained"
     second = prepare_run(problem, problem.options)
     torch.manual_seed(77)
     restore_trainer(second.trainer, *kept)
@@ -165,7 +167,6 @@ def test_the_minutes_are_those_of_both() -> None:
         pass
     assert run.trainer.planned is not None
     assert run.trainer.planned > 2, "along paths, the minutes say when to stop"
-    assert run.trainer.seconds + before.seconds < 30
 
 
 def test_a_model_answers_for_new_constants_and_on_another_graph(tmp_path: Path) -> None:
@@ -173,7 +174,9 @@ def test_a_model_answers_for_new_constants_and_on_another_graph(tmp_path: Path) 
     model = r2n.train(problem, notify=lambda *_: None, out=tmp_path / "run")
     again = r2n.Model.load(tmp_path / "run")
     assert again.evaluate("test").metrics == model.evaluate("test").metrics
-    assert "along paths" in str(model.evaluate("test").protocol["combination"])
+    said = str(model.evaluate("test").protocol["combination"])
+    assert "along paths" in said
+    assert f"the best of {len(SHARES)} on" in said, "without rules, nothing else is chosen"
     more = again.with_facts(["q(new, c1)", "q(c2, new)"])
     answers = more.predict("p(new, ?)", everything=True)
     assert len(answers) == 31
@@ -199,8 +202,10 @@ def test_an_answer_is_explained_by_facts_and_names_the_other_parts() -> None:
     assert found.layers[-1].logit == pytest.approx(answer.logit, abs=1e-5)
     assert any("input layer" in note for note in found.notes)
     problem = graph(*BLENDED, "training.epochs=30", "model.rules=counted", rules=RULES)
-    both = r2n.train(problem, notify=lambda *_: None).explain("p(c3, c7)", top=None)
-    assert {reason.rule for reason in both.reasons if reason.rule == "back"} <= {"back"}
+    model = r2n.train(problem, notify=lambda *_: None)
+    both = model.explain(model.base.names(problem.test.atoms)[0], top=None)
+    assert "back" in {reason.rule for reason in both.reasons}, "the rule concludes every test query"
+    assert len(both.reasons) > 1, "facts along paths are reasons too"
     values = [reason.effect for reason in both.reasons]
     assert values == sorted(values, key=lambda effect: (effect < 0, -abs(effect)))
 
