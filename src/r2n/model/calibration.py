@@ -247,7 +247,7 @@ def _with_candidates(run: Run, logits: AtomLogits) -> tuple[Codes, np.ndarray, n
     generator, widest = np.random.default_rng(0), _widest(run.problem.knowledge.base)
     atoms, labels, weights = [np.zeros(0, np.int64)], [np.zeros(0, bool)], [np.zeros(0)]
     most = min(MOST_FACTS, MOST_SCORES // (2 * (FIRST + CORRUPTIONS) * widest))
-    queries = np.concatenate([part.facts for part in run.problem.queries.values()])
+    queries = np.concatenate([part.atoms for part in run.problem.queries.values()])  # no label of theirs is read
     unknown = min(MOST_UNKNOWN, len(np.unique(queries)) / max(1, len(run.problem.valid.facts)))
     for codes, scores, truth, drawn_for in _rows_of_facts(run, logits, most):
         false, own = np.flatnonzero(~truth)[np.argsort(-scores[~truth], kind="stable")], np.flatnonzero(truth)

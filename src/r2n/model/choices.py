@@ -236,7 +236,7 @@ def _for_rows(problem: Problem, options: Options) -> Iterator[Choice]:
 
 
 def _for_blend(problem: Problem, options: Options) -> Iterator[Choice]:
-    """Next to an input layer, queries are answered along paths; nothing if only options or facts of other kinds fit."""
+    """Next to an input layer, queries are answered along paths; nothing if set options or the queries forbid it."""
     grounding, model = options.grounding, options.model
     others = {"strategy": grounding.strategy != "paths", "reasoner": model.reasoner != "paths"}
     others |= {"reciprocal": not grounding.reciprocal, "input_score": not model.input_score}
@@ -254,7 +254,7 @@ def _for_blend(problem: Problem, options: Options) -> Iterator[Choice]:
 
 
 def _epochs_along_paths(problem: Problem, options: Options) -> tuple[Choice, Choice]:
-    """As many epochs as ask each fact a few times, and the most minutes: an ordinary graph needs fewer."""
+    """As many epochs as ask each fact about `TIMES_ASKED` times, and the most minutes, which few graphs need."""
     facts = int(problem.knowledge.evidence.truth.sum())
     asked = min(QUERIES_AN_EPOCH, 2 * options.training.asked_share * facts)
     epochs = round(min(MOST_EPOCHS, max(FEWEST_EPOCHS, 2 * TIMES_ASKED * facts / max(1.0, asked))))
